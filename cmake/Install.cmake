@@ -1,11 +1,14 @@
-# What `cmake --install` installs, and where: library, headers, CMake package, pkg-config file, licence.
+# What `cmake --install` installs, and where: library, headers, CMake package, pkg-config file, licence; in the components
+# `development`, `runtime` (a shared library, as programs load it) and `tool` (see tool/CMakeLists.txt).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/redislock")
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 
 install(TARGETS redislock
     EXPORT redislock-targets
+    LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILE_SET generated_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(TARGETS redislock_header_only
@@ -15,6 +18,7 @@ install(EXPORT redislock-targets NAMESPACE redislock:: DESTINATION "${package_di
 if(REDISLOCK_PROMETHEUS) # find_package(redislock COMPONENTS prometheus)
     install(TARGETS redislock_prometheus
         EXPORT redislock-prometheus-targets
+        LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
         FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
     install(EXPORT redislock-prometheus-targets NAMESPACE redislock:: DESTINATION "${package_dir}")
 endif()
@@ -66,3 +70,7 @@ foreach(package redislock redislock-header-only)
 endforeach()
 
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/redislock")
+
+if(PROJECT_IS_TOP_LEVEL)
+    include(cmake/Packages.cmake)
+endif()

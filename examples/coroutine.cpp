@@ -1,4 +1,4 @@
-// Coroutines that share a lock, and a piece of work that is cancelled when the lock is lost under it.
+// Coroutines that share a lock, and work that is cancelled when its lock is lost.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -80,6 +80,6 @@ bool useCoroutines(const std::string& url)
 int main(int argc, char** argv)
 {
     return example::run(
-        argc, argv, "Lets two coroutines take turns under a lock, and a third lose its lock in the middle of its work.",
+        argc, argv, "Lets two coroutines take turns under a lock; a third loses its lock in the middle of its work.",
         useCoroutines);
 }

@@ -1,9 +1,9 @@
 /// @file
 /// A lock that is lost in a fail-over: the master acknowledges it, and is killed before a replica has it.
 ///
-/// The new master knows nothing of the lock and gives it to the next one. Nothing can undo that; but the holder learns
-/// of it as soon as the new master can be asked, and ends its work. If a replica must have the lock before anybody is
-/// told of it, nothing is lost: the master alone can grant it to nobody.
+/// The new master does not know the lock, and grants it to the next client. Nothing can undo that, but the holder
+/// learns of the loss as soon as the new master answers, and stops. If each grant needs a replica, no lock is lost: a
+/// master without replicas grants it to nobody.
 #include "failover/picture.hpp"
 #include "failover/servers.hpp"
 #include "shared/demonstration.hpp"
@@ -46,11 +46,10 @@ struct Scene {
 };
 
 constexpr Scene scenes[] = {
-    {"The holder does not look", "It works on to its end, though another has the lock.", false},
-    {"The holder looks at its stop token", "It ends its work as soon as the new master says that the lock is gone.",
-     true},
-    {"A replica must have the lock, too",
-     "The master alone can tell nobody of a grant; the new one has a replica again.", true,
+    {"The holder does not look", "It finishes its work, although another client has the lock.", false},
+    {"The holder looks at its stop token", "It stops as soon as the new master says that the lock is gone.", true},
+    {"Each grant needs a replica",
+     "The old master, cut off from its replicas, grants nothing; the new master has a replica.", true,
      redislock::Durability::replicas(1, 200ms)},
 };
 
@@ -79,7 +78,7 @@ Shown play(const Scene& scene, failover::Servers& servers)
     std::promise<void> begun;
     auto holder = std::async(std::launch::async, [&] {
         if (isDurable) {
-            begun.set_value(); // nobody is granted the lock for now
+            begun.set_value(); // for now the lock is granted to nobody
         }
         const redislock::LockGuard held(first.getLock(lockName, scene.durability));
         if (!isDurable) {
@@ -125,7 +124,7 @@ void writePicture(const std::vector<Shown>& all, const std::string& path)
     if (!file) {
         throw std::runtime_error(fmt::format("the picture cannot be written to {}", path));
     }
-    fmt::print("\nWho worked when: {}\n", path);
+    fmt::print("\nA picture of who worked when: {}\n", path);
 }
 
 int run(const std::string& picture)
@@ -133,14 +132,14 @@ int run(const std::string& picture)
     fmt::print("Kills a master that has acknowledged a lock before a replica has it.\n\n");
     std::fflush(stdout);
     std::vector<failover::Servers> servers(std::size(scenes)); // the Sentinels of all find each other at the same time
-    fmt::print("{:<36} {:>21} {:>25}\n", "", "two work at once for", "told after the new master");
+    fmt::print("{:<36} {:>21} {:>25}\n", "", "two work at once for", "holder notified after");
     std::vector<Shown> all;
     bool areShown = true;
     for (const auto& scene : scenes) {
         const auto& shown = all.emplace_back(play(scene, servers[all.size()]));
         const bool isTold = shown.toldAt != Time::zero();
         fmt::print("{:<36} {:>19.2f} s {:>25}\n", shown.title, shown.both().seconds(),
-                   isTold ? fmt::format("{:.2f} s", shown.untilTold()) : "nothing to tell");
+                   isTold ? fmt::format("{:.2f} s", shown.untilTold()) : "lock not lost");
         std::fflush(stdout);
         areShown = areShown && isShown(scene, shown);
     }
@@ -158,8 +157,8 @@ int main(int argc, char** argv)
     CLI::App app(
         "failover: loses a lock with its master, which is killed before a replica has the lock; starts its own "
         "servers.\n"
-        "Exit status: 0 if each scene showed what it is there for; 1 if one did not; 2 if that could not be "
-        "found out.");
-    app.add_option("--picture", picture, "also writes a picture of who worked when, as SVG")->type_name("FILE");
+        "Exit status: 0 if every scene showed what it is there for; 1 if one did not; 2 after any other "
+        "error.");
+    app.add_option("--picture", picture, "also write a picture of who worked when, as SVG")->type_name("FILE");
     return example::demonstrate(app, "failover", argc, argv, [&] { return run(picture); });
 }

@@ -1,5 +1,5 @@
 // First come, first served: five customers queue while the counter is busy, and are served in the order in which they
-// came, in whatever processes they wait.
+// came, whichever process they wait in.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -33,7 +33,7 @@ bool serveInOrder(const std::string& url)
     busy.release();
     for (auto& customer : customers) {
         if (!customer.get()) {
-            std::cout << "one gave up\n";
+            std::cout << "one customer gave up\n";
         }
     }
     std::cout << "served:";

@@ -1,8 +1,8 @@
 /// @file
-/// The ladder of locks: each rung is a lock that people write, and meets a trouble that it cannot handle.
+/// The ladder of locks: each rung is a lock that people write, and meets a failure that it cannot handle.
 ///
-/// Four buyers, each a process of its own, sell one stock: read it, think, write it less one. The trouble is real: a
-/// buyer is killed, or stopped, or works for longer than a lease, at the worst moment.
+/// Four buyers, each a process of its own, sell one stock. Each reads the number of pieces, thinks, and writes back one
+/// less. The failures are real: a buyer is killed, is stopped, or works for longer than a lease, at the worst moment.
 #include "ladder/facts.hpp"
 #include "ladder/journal.hpp"
 #include "ladder/page.hpp"
@@ -44,7 +44,7 @@ using ladder::Rung;
 constexpr int exitNotShown = 1;
 constexpr int exitInterrupted = 130;
 constexpr auto think = 20ms;
-constexpr auto betweenPurchases = 4ms; ///< else the buyer that just sold would be the first to ask again
+constexpr auto betweenPurchases = 4ms; ///< otherwise the buyer that has just sold would be the first to ask
 constexpr ladder::Time patience = 4s;  ///< the shop is closed when nothing has happened for this time
 
 struct Settings {
@@ -78,7 +78,7 @@ void buyUntilSoldOut(Shop& shop, ladder::Lock& lock, Fate& fate, Journal& journa
     }
 }
 
-/// Causes the trouble of buyers that stopped themselves.
+/// Kills or resumes the buyers that stopped themselves.
 class Conductor {
 public:
     Conductor(const Rung& rung, Workers& workers, Journal& journal) : rung_(rung), workers_(workers), journal_(journal)
@@ -96,7 +96,7 @@ public:
             }
         }
     }
-    /// Whether nothing has happened for so long that nothing more will.
+    /// Whether nothing has happened for so long that nothing will happen any more.
     [[nodiscard]] bool isStuck() const
     {
         const auto entries = journal_.entries();
@@ -112,7 +112,7 @@ private:
                 journal_.note(trouble.buyer, Kind::stopped);
             }
         } else if (!isResumed_ && journal_.now() >= resumeAt_) {
-            // deleting a lock that nobody has does no harm
+            // deleting a lock does harm only while somebody holds it
             if (trouble.point != ladder::Point::beforeDelete || stopsTheHolder()) {
                 isResumed_ = true;
                 journal_.note(trouble.buyer, Kind::resumed);
@@ -228,7 +228,7 @@ void printRow(const ladder::Shown& rung)
     fmt::print("{:<21} {:>5} {:>9} {:>9} {:>14} {:>11} {:>8.0f}  {}\n", rung.name, rung.sold,
                std::max(0LL, rung.sold - rung.stock), stuck, facts.foreignReleases, facts.refusals,
                static_cast<double>(rung.sold) / seconds.count(),
-               rung.verdict.empty() ? "not shown, this time" : rung.verdict);
+               rung.verdict.empty() ? "not shown this time" : rung.verdict);
     std::fflush(stdout);
 }
 
@@ -240,13 +240,13 @@ void writePage(const std::vector<ladder::Shown>& rungs, const std::string& path)
     if (!file) {
         throw std::runtime_error(fmt::format("the page cannot be written to {}", path));
     }
-    fmt::print("\nWho believed to hold the lock when: {}\n", path);
+    fmt::print("\nThe time lines of all locks: {}\n", path);
 }
 
 int run(const Settings& settings)
 {
     const auto rungs = ladder::allRungs();
-    fmt::print("Climbs the ladder of locks: {} buyers sell a stock of {}, and each lock meets its trouble.\n\n",
+    fmt::print("Climbs the ladder of locks: {} buyers sell a stock of {}; each lock meets its worst failure.\n\n",
                ladder::buyers, settings.stock);
     std::fflush(stdout);
     example::holdSignals();
@@ -276,12 +276,12 @@ int run(const Settings& settings)
 int main(int argc, char** argv)
 {
     Settings settings;
-    CLI::App app("ladder: sells a stock under eight locks, each with the trouble that it was not made for.\n"
-                 "Exit status: 0 if each rung showed what it is there for; 1 if one did not; 2 if that could not be "
-                 "found out.");
+    CLI::App app("ladder: sells a stock under eight locks, and causes the failure that each of them handles worst.\n"
+                 "Exit status: 0 if every rung showed what it is there for; 1 if one did not; 2 after any other "
+                 "error.");
     app.option_defaults()->always_capture_default();
-    app.add_option("--stock", settings.stock, "units to sell in each rung")->check(CLI::Range(40, 10'000));
-    app.add_option("--page", settings.page, "also writes a page with a time line for each rung to this file");
+    app.add_option("--stock", settings.stock, "units to sell in each rung")->check(CLI::Range(40, 1'000));
+    app.add_option("--page", settings.page, "also write a page with the time line of each rung to this file");
     app.add_option("--url", settings.url,
                    "the server, as redis://[[user]:password@]host[:port][/database] or unix://path");
     return example::demonstrate(app, "ladder", argc, argv, [&] { return run(settings); });

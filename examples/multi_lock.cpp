@@ -1,4 +1,4 @@
-// Transfers between accounts need two locks at once, and take them in opposite orders: no transfer waits for ever.
+// Transfers between accounts need two locks at once, and name them in opposite orders: no transfer waits for ever.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -44,10 +44,11 @@ bool transferInARing(const std::string& url)
             thread.get(); // rethrows an exception of the thread
         }
     }
+    std::cout << "balances after 30 transfers in a ring:";
     for (const int balance : accounts) {
-        std::cout << balance << ' ';
+        std::cout << ' ' << balance;
     }
-    std::cout << "after 30 transfers in a ring\n";
+    std::cout << '\n';
     return accounts == Accounts{100, 100, 100};
 }
 

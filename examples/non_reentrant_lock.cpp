@@ -1,4 +1,4 @@
-// A rebuild that must not begin again in its own middle. A RedisLock would let its holder in a second time; a
+// A rebuild that must not start again before it ends. A RedisLock would let its holder in a second time; a
 // NonReentrantLock refuses.
 #include "shared/command_line.hpp"
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// A search index that many processes use and only one at a time rebuilds.
+/// A search index that many processes use; only one of them rebuilds it at a time.
 class Index {
 public:
     explicit Index(redislock::NonReentrantLock lock) : lock_(std::move(lock)) {}
@@ -51,7 +51,7 @@ bool rebuildOnce(const std::string& url)
             ++refused; // refused at once, and nothing was sent
         }
     });
-    std::cout << "the index has " << index.words() << " words; " << refused << " rebuilds within it were refused\n";
+    std::cout << "the index has " << index.words() << " words; " << refused << " nested rebuilds were refused\n";
     return index.words() == 3 && refused == 3;
 }
 
@@ -60,6 +60,6 @@ bool rebuildOnce(const std::string& url)
 int main(int argc, char** argv)
 {
     return example::run(argc, argv,
-                        "Rebuilds an index under a lock, and tries to rebuild it again within that, by mistake.",
+                        "Rebuilds an index under a lock, and by mistake tries to rebuild it again before the end.",
                         rebuildOnce);
 }

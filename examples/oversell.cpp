@@ -2,8 +2,8 @@
 /// Overselling, and how to stop it: several processes sell the same stock, once without a lock and once with a
 /// RedisLock.
 ///
-/// Each buyer reads the stock, thinks for a moment and writes the stock less one. Two buyers that read the same number
-/// sell one unit twice. A lock around the three steps lets one buyer at a time do them, in whatever process it runs.
+/// Each buyer reads the stock, thinks for a moment and writes back one less. Two buyers that read the same number sell
+/// one unit twice. A lock around the three steps lets one buyer at a time do them, whichever process it runs in.
 #include "shared/demonstration.hpp"
 #include "shared/progress.hpp"
 #include "shared/shop.hpp"
@@ -70,7 +70,7 @@ void buyUntilSoldOut(Shop& shop, const std::string& buyer, std::chrono::millisec
         }
         std::this_thread::sleep_for(think);
         if (lock != nullptr && !held) {
-            continue; // this process was stopped for longer than the lease: the stock is somebody else's to change
+            continue; // this process was stopped for longer than the lease: another buyer may be changing the stock
         }
         shop.setStock(left - 1);
         shop.recordSale(buyer);
@@ -138,10 +138,10 @@ std::string whatWasSeen(const Outcome& o, const Settings& settings)
                    : fmt::format("with a RedisLock {} sold {} units of {}", buyers, o.sold, o.stock);
     }
     if (o.oversold() == 0) {
-        return fmt::format("without a lock {} oversold nothing, this time", buyers);
+        return fmt::format("without a lock {} oversold nothing this time", buyers);
     }
     return fmt::format(
-        "without a lock {} sold {} units of {}, because they read the same stock and each wrote it back less one",
+        "without a lock {} sold {} units of {}, because several read the same number and each wrote back one less",
         buyers, o.sold, o.stock);
 }
 
@@ -217,9 +217,8 @@ void declareOptions(CLI::App& app, Settings& settings)
 int main(int argc, char** argv)
 {
     Settings settings;
-    CLI::App app(
-        "Sells a stock from several processes at once, without a lock and with a RedisLock.\n"
-        "Exit status: 0; 1 if RedisLock sold another number than the stock; 2 if that could not be found out.");
+    CLI::App app("Sells a stock from several processes at once, without a lock and with a RedisLock.\n"
+                 "Exit status: 0; 1 if RedisLock did not sell exactly the stock; 2 after any other error.");
     app.option_defaults()->always_capture_default();
     declareOptions(app, settings);
     return example::demonstrate(app, "oversell", argc, argv, [&] { return run(settings); });

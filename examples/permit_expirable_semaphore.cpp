@@ -35,7 +35,7 @@ bool reserveASeat(const std::string& url)
 
     // ... and does not come back. The next customer waits until the lease is over.
     redislock::Permit next = paying.tryAcquire(10s, 30s);
-    std::cout << (next ? "the seat is free again, and taken by the next" : "nobody gave it back") << '\n';
+    std::cout << (next ? "the seat is free again, and goes to the next customer" : "the seat is still taken") << '\n';
     const bool expired = seat.release() == redislock::Unlocked::alreadyLost; // takes nothing from the next customer
     const bool sold = static_cast<bool>(next);
     if (sold) {
@@ -50,7 +50,7 @@ bool reserveASeat(const std::string& url)
 int main(int argc, char** argv)
 {
     return example::run(argc, argv,
-                        "Reserves the only seat for a customer who does not come back, and sells it to the next when "
+                        "Reserves the only seat for a customer who does not come back, and gives it to the next when "
                         "the reservation is over.",
                         reserveASeat);
 }

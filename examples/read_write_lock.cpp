@@ -1,4 +1,4 @@
-// A price list that many threads read at once and one changes: no reader ever sees half a change.
+// A price list that many threads read at once and one thread changes: no reader ever sees half a change.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -54,7 +54,7 @@ bool changePrices(const std::string& url)
             thread.get(); // rethrows an exception of the thread
         }
     }
-    std::cout << "net " << prices.net << ", gross " << prices.gross << "; seen half changed: " << torn << '\n';
+    std::cout << "net " << prices.net << ", gross " << prices.gross << "; half-done changes seen: " << torn << '\n';
     return torn == 0 && prices.net == 600;
 }
 

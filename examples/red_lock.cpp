@@ -22,7 +22,7 @@ bool lockMajority(const std::vector<std::string>& urls)
     }
     const redislock::RedLock lock(members);
 
-    redislock::GroupGuard held(lock, 2s, 10s); // waits at most 2 s, also for servers; the lease is 10 s
+    redislock::GroupGuard held(lock, 2s, 10s); // waits at most 2 s, for the servers as well; the lease is 10 s
     if (!held) {
         std::cout << "others hold example:stock on a majority of the servers\n";
         return false;

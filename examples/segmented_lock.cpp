@@ -17,7 +17,7 @@ bool bookAndSum(const std::string& url)
 {
     const redislock::Client client(url);
     client.connect(); // reports a wrong address here, not after the first wait
-    // the same number in all programs
+    // every program has to use the same number of segments
     const redislock::SegmentedLock lock = client.getSegmentedLock("example:accounts", 16);
     std::array<int, 100> balances{};
     {
@@ -46,6 +46,6 @@ int main(int argc, char** argv)
 {
     return example::run(
         argc, argv,
-        "Books to 100 accounts from four threads under 16 locks, then sums all accounts up under all of them.",
+        "Books to 100 accounts from four threads under 16 locks, then adds up all accounts under all of the locks.",
         bookAndSum);
 }

@@ -1,4 +1,4 @@
-// A lock that is held for microseconds: its waiters ask again by a policy, and cost no subscription and no message.
+// A lock that is held for microseconds: its waiters poll, as a retry policy says, and need no subscription.
 #include "shared/command_line.hpp"
 
 #include <redislock/redislock.hpp>
@@ -17,7 +17,7 @@ bool giveOutNumbers(const std::string& url)
 {
     // asks three times at once, then every millisecond; exponential(), fixed(), or a function of your own work too
     const auto retry = redislock::RetryPolicy::spinThenSleep(3, 1ms);
-    int next = 0; // stands for data outside of Redis; in Redis there is INCR
+    int next = 0; // stands for data outside Redis; a number in Redis has INCR
     {
         std::vector<std::future<void>> threads;
         for (int thread = 0; thread < 2; ++thread) {

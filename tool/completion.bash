@@ -29,7 +29,8 @@ _redislock_names() {
 
 _redislock() {
     local tool=$1 word=$2 command='' mark='' i
-    local commands='run ls who watch kick doctor' options='--help --url'
+    local commands='run lock unlock ls who watch kick doctor' options='--help --url'
+    local hold='--shared --exclusive --holders --wait --nonblock --lease --verbose --quiet --not-obtained-status'
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
@@ -42,16 +43,24 @@ _redislock() {
                     return
                 fi
                 ;;
-            run | ls | who | watch | kick | doctor) command=${command:-${COMP_WORDS[i]}} ;;
+            run | lock | unlock | ls | who | watch | kick | doctor) command=${command:-${COMP_WORDS[i]}} ;;
         esac
     done
     case $command in
-        run) options+=' --wait --lease --no-term --not-obtained-status --lost-status' ;;
-        ls | who | doctor) options+=' --json' ;;
-        watch) options+=' --json --interval' ;;
-        kick) options+=' --yes' ;;
+        '') options+=' --version' ;;
+        run) options+=" $hold --command --no-term --lost-status" ;;
+        lock) options+=" $hold --token-file --process" ;;
+        unlock) options+=' --lost-status' ;;
+        ls) options+=' --json --sort --limit' ;;
+        who | doctor) options+=' --json' ;;
+        watch) options+=' --json --sort --limit --interval' ;;
+        kick) options+=' --host --yes' ;;
     esac
-    if [[ $word == -* && -z $mark ]]; then
+    if [[ ${COMP_WORDS[COMP_CWORD - 1]} == --sort ]]; then
+        mapfile -t COMPREPLY < <(compgen -W 'name left waiters age' -- "$word")
+    elif [[ ($command == unlock && $word != -*) || ${COMP_WORDS[COMP_CWORD - 1]} == @(-f|--token-file) ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    elif [[ $word == -* && -z $mark ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [ -z "$command" ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")

@@ -31,6 +31,9 @@ ordered_json objectOf(const LockHolder& holder)
         object["host"] = holder.host;
         object["process"] = holder.process;
         object["address"] = holder.address;
+        object["connected_s"] =
+            holder.connectedFor ? ordered_json(holder.connectedFor->count()) : ordered_json(nullptr);
+        object["silent_s"] = holder.silentFor ? ordered_json(holder.silentFor->count()) : ordered_json(nullptr);
     }
     return object;
 }

@@ -1,14 +1,11 @@
 // Runs a command while the lock is held.
 #include "command.hpp"
+#include "holding.hpp"
 #include "settings.hpp"
-#include "table.hpp"
-
-#include "values/printable.hpp"
 
 #include <fmt/format.h>
 
 #include <poll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,11 +13,8 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <future>
-#include <stop_token>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,77 +26,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Has those who wait for signals look again. For other threads.
-void wake() noexcept
-{
-    ::kill(::getpid(), SIGCHLD);
-}
-
-/// A moment of the boot clock, which goes on while the machine is suspended; can be polled.
-class Deadline {
-public:
-    Deadline() : handle_(madeHandle(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")) {}
-    Deadline(const Deadline&) = delete;
-    Deadline& operator=(const Deadline&) = delete;
-    ~Deadline() { ::close(handle_); }
-
-    [[nodiscard]] int handle() const noexcept { return handle_; }
-    void set(milliseconds fromNow) const noexcept
-    {
-        itimerspec time{};
-        time.it_value.tv_sec = static_cast<std::time_t>(fromNow.count() / 1000);
-        time.it_value.tv_nsec = static_cast<long>(fromNow.count() % 1000) * 1'000'000 + 1; // zero would disarm it
-        ::timerfd_settime(handle_, 0, &time, nullptr);
-    }
-
-private:
-    int handle_;
-};
-
-/// Writes a line to standard error, or drops it if nobody reads there: the command's end must not wait for that.
-void say(const Settings& settings, const std::string& words)
-{
-    const auto line = fmt::format("redislock: lock \"{}\" {}\n", detail::printable(settings.name, 200), words);
-    pollfd error{STDERR_FILENO, POLLOUT, 0};
-    if (::poll(&error, 1, 0) == 1 && (error.revents & POLLOUT) != 0) {
-        (void)!::write(STDERR_FILENO, line.data(), line.size());
-    }
-}
-
-/// Waits for the lock. @return the signal that ended the wait; 0: none did. @throws what acquiring threw
-int obtain(const FencedLock& lock, const Settings& settings, const Signals& signals, LockGuard& guard)
-{
-    std::packaged_task<LockGuard(std::stop_token)> acquire([&](std::stop_token stop) {
-        return LockGuard(lock, settings.wait ? Wait(*settings.wait) : waitForever,
-                         settings.lease ? Lease(*settings.lease) : keepRenewing, std::move(stop));
-    });
-    auto obtained = acquire.get_future();
-    const std::jthread thread([&acquire](std::stop_token stop) {
-        acquire(std::move(stop));
-        wake();
-    });
-    while (obtained.wait_for(milliseconds(0)) != std::future_status::ready) {
-        pollfd event{signals.handle(), POLLIN, 0};
-        ::poll(&event, 1, -1);
-        const auto come = signals.next();
-        if (come.signal == SIGTSTP) {
-            stopByTerminal();
-        } else if (come.signal != 0 && !come.isIgnored && come.signal != SIGCONT && come.signal != SIGCHLD) {
-            return come.signal;
-        }
-    }
-    guard = obtained.get();
-    return 0;
-}
-
 /// Watches over a command until it has ended.
 class Watching {
 public:
     /// Starts the command.
-    Watching(const Settings& settings, const Config& config, const LockGuard& guard, const Signals& signals,
+    Watching(const Settings& settings, const Config& config, const Holding& holding, const Signals& signals,
              const Processes& processes, const std::vector<std::string>& environment)
         : settings_(settings),
-          guard_(guard),
+          holding_(holding),
           signals_(signals),
           reserve_(
               std::min<milliseconds>(std::chrono::seconds(1), settings.lease.value_or(config.watchdogTimeout) / 10)),
@@ -113,8 +44,6 @@ public:
     /// @return whether the command was ended because of the lock.
     bool untilEnd()
     {
-        const std::stop_callback atRisk(guard_.stopToken(StopAt::atRisk), wake);
-        const std::stop_callback lost(guard_.stopToken(), wake);
         std::array<pollfd, 2> events{{{signals_.handle(), POLLIN, 0}, {deadline_.handle(), POLLIN, 0}}};
         passSignalsOn(true);
         while (!hasEnded()) {
@@ -140,20 +69,20 @@ private:
         }
         // where the lock is the reason, what it started must have ended too
         return command_.hasEnded() &&
-               (!isEnding_ || !command_.isAnyLeft() || (isKilled_ && guard_.validFor().count() == 0));
+               (!isEnding_ || !command_.isAnyLeft() || (isKilled_ && holding_.validFor().count() == 0));
     }
 
     /// Does what the remaining time of the lock demands.
     void judge()
     {
-        auto left = guard_.validFor();
+        auto left = holding_.validFor();
         if (left <= reserve_) {
             kill();
-            left = guard_.validFor();
+            left = holding_.validFor();
             deadline_.set(left.count() == 0 ? milliseconds(1000) : left);
             return;
         }
-        if (guard_.stopToken(StopAt::atRisk).stop_requested() && !std::exchange(isWarned_, true)) {
+        if (holding_.isAtRisk() && !std::exchange(isWarned_, true)) {
             std::string how = "the command goes on until it is killed";
             if (!settings_.noTerm) {
                 isEnding_ = true;
@@ -185,7 +114,7 @@ private:
             how = rest.empty() ? std::string("KILL has not ended processes that /proc does not show")
                                : fmt::format("KILL has not ended processes {}", fmt::join(rest, " "));
         }
-        const auto left = guard_.validFor();
+        const auto left = holding_.validFor();
         say(settings_, (left.count() == 0 ? std::string("is lost: ") : "ends in " + inWords(left) + ": ") + how);
     }
 
@@ -201,7 +130,7 @@ private:
     }
 
     const Settings& settings_;
-    const LockGuard& guard_;
+    const Holding& holding_;
     const Signals& signals_;
     const milliseconds reserve_;
     Deadline deadline_;
@@ -222,31 +151,41 @@ int endedBy(int signal)
 }
 
 int supervise(const Settings& settings, const Config& config, const Signals& signals, const Processes& processes,
-              LockGuard& held)
+              Holding& holding)
 {
-    const auto token = std::to_string(static_cast<std::uint64_t>(held.token().value_or(FencingToken{})));
-    std::vector<std::string> environment{"REDISLOCK_NAME=" + settings.name, "REDISLOCK_TOKEN=" + token};
+    std::vector<std::string> environment{"REDISLOCK_NAME=" + settings.name};
+    if (const auto token = holding.token()) {
+        environment.push_back("REDISLOCK_TOKEN=" + std::to_string(static_cast<std::uint64_t>(*token)));
+    }
     for (char** variable = environ; *variable != nullptr; ++variable) {
         environment.emplace_back(*variable);
     }
-    Watching watching(settings, config, held, signals, processes, environment);
+    if (settings.isVerbose) {
+        complain("executing " + shown(settings.command.front()));
+    }
+    Watching watching(settings, config, holding, signals, processes, environment);
     const bool wasEnded = watching.untilEnd();
     const auto& command = watching.command();
-    std::error_code ec;
-    const auto how = held.release(ec);
-    if (how == Unlocked::unconfirmed) {
-        say(settings, "was given back, but the server did not answer: it is free when its lease is over");
-    }
-    if (how == Unlocked::alreadyLost && !wasEnded) {
-        say(settings, "was lost before it could be given back");
-    }
+    const auto how = giveBack(holding, settings, wasEnded);
     if (command.error() != 0) {
-        complain(detail::printable(settings.command.front()) + ": " + std::generic_category().message(command.error()));
+        complain(shown(settings.command.front()) + ": " + std::generic_category().message(command.error()));
     }
     if (wasEnded || how == Unlocked::alreadyLost) {
         return settings.lostStatus;
     }
     return command.endSignal() != 0 ? endedBy(command.endSignal()) : command.status();
+}
+
+/// Holds it until a signal comes: that is the end that the user wants.
+int holdAlone(const Settings& settings, const Signals& signals, Holding& holding)
+{
+    const auto token = holding.token();
+    fmt::print("holding {}{} until Ctrl-C\n", inQuotes(settings.name),
+               token ? fmt::format(", token {},", static_cast<std::uint64_t>(*token)) : std::string());
+    flushOutput();
+    const bool isLost = holdOn(holding, settings, signals);
+    const auto how = giveBack(holding, settings, isLost);
+    return isLost || how == Unlocked::alreadyLost ? settings.lostStatus : exitFine;
 }
 
 } // namespace
@@ -258,15 +197,15 @@ int run(const Settings& settings)
     const Signals signals;
     const Processes processes; // without them no command is started that could not be ended
     const Client client(settings.url);
-    LockGuard held;
-    if (const int signal = obtain(client.getFencedLock(settings.name), settings, signals, held)) {
+    const auto [holding, signal] = obtain(client, settings, signals);
+    if (signal != 0) {
         return endedBy(signal);
     }
-    if (!held) {
-        say(settings, "was not to be had");
+    if (!holding) {
         return settings.notObtainedStatus;
     }
-    return supervise(settings, client.config(), signals, processes, held);
+    return settings.command.empty() ? holdAlone(settings, signals, *holding)
+                                    : supervise(settings, client.config(), signals, processes, *holding);
 }
 
 } // namespace redislock::tool

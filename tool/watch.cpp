@@ -3,8 +3,6 @@
 #include "settings.hpp"
 #include "table.hpp"
 
-#include "values/printable.hpp"
-
 #include <fmt/format.h>
 
 #include <sys/ioctl.h>
@@ -30,15 +28,27 @@ public:
     Screen& operator=(const Screen&) = delete;
     ~Screen() { write("\x1b[?25h\x1b[?1049l"); }
 
-    static void draw(const std::vector<LockReport>& locks, const std::string& head)
+    /// Draws as many of the locks as fit, and how many are left out.
+    static void draw(std::vector<LockReport> locks, Sort order, std::size_t limit, const std::string& head)
     {
         winsize size{};
         ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-        const std::size_t rows = std::max<std::size_t>(size.ws_row, 5);
-        const auto lines = tableOf(locks, size.ws_col);
-        std::string all = "\x1b[H" + head.substr(0, size.ws_col) + "\x1b[K\r\n\x1b[K\r\n";
-        for (std::size_t i = 0; i < std::min(lines.size(), rows - 3); ++i) {
-            all += lines[i] + "\x1b[K\r\n";
+        const std::size_t width = outputWidth();
+        const std::size_t rows = std::max<std::size_t>(size.ws_row, 6) - 3; // head, empty line, and where the cursor is
+        const std::size_t whole = locks.size();
+        locks.resize(std::min({whole, limit, rows}));
+        auto lines = tableOf(locks, order, width);
+        const auto isLong = [&] { return lines.size() + (locks.size() < whole ? 1 : 0) > rows; };
+        while (isLong()) {
+            locks.pop_back();
+            lines = tableOf(locks, order, width);
+        }
+        if (locks.size() < whole) {
+            lines.push_back(fmt::format("{} and {} more", ellipsis(), whole - locks.size()));
+        }
+        std::string all = "\x1b[H" + shortened(head, width) + "\x1b[K\r\n\x1b[K\r\n";
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            all += (i == 0 ? lines[i] : shortened(lines[i], width)) + "\x1b[K\r\n"; // the first has escape sequences
         }
         write(all + "\x1b[J");
     }
@@ -59,6 +69,28 @@ int pauseFor(std::chrono::milliseconds time, const sigset_t& signals)
     return ::sigtimedwait(&signals, nullptr, &limit);
 }
 
+std::string addressIn(const Settings& settings)
+{
+    return Config::fromUrl(settings.url).endpoint.str();
+}
+
+/// @param trouble why there are no new reports; empty: there are
+void show(const std::vector<LockReport>& locks, const Settings& settings, const std::string& trouble, bool draws)
+{
+    const auto order = settings.sort.value_or(Sort::waiters);
+    if (draws) {
+        Screen::draw(locks, order, settings.limit,
+                     trouble.empty() ? fmt::format("{} {} at {}", counted(locks.size(), "lock"),
+                                                   shown(settings.pattern), addressIn(settings))
+                                     : trouble);
+    } else if (!trouble.empty()) {
+        complain(trouble);
+    } else {
+        printLocks(locks, settings, order);
+        fmt::print("{}", settings.json ? "" : "\n");
+    }
+}
+
 } // namespace
 
 int watch(const Settings& settings)
@@ -77,22 +109,10 @@ int watch(const Settings& settings)
     const bool draws = !settings.json && isScreen();
     auto screen = draws ? std::make_unique<Screen>() : nullptr;
     std::string trouble;
+    const auto order = settings.sort.value_or(Sort::waiters);
     do {
-        std::sort(locks.begin(), locks.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-        const auto where = Config::fromUrl(settings.url).endpoint.str();
-        if (draws) {
-            Screen::draw(locks, trouble.empty() ? fmt::format("{} locks {} at {}", locks.size(),
-                                                              detail::printable(settings.pattern), where)
-                                                : trouble);
-        } else if (!trouble.empty()) {
-            complain(trouble);
-        } else if (settings.json) {
-            for (const auto& lock : locks) {
-                fmt::print("{}\n", jsonOf(lock));
-            }
-        } else {
-            fmt::print("{}\n\n", fmt::join(tableOf(locks), "\n"));
-        }
+        sortLocks(locks, order);
+        show(locks, settings, trouble, draws);
         flushOutput();
         const int signal = pauseFor(settings.interval, signals);
         if (signal == SIGTSTP) {
@@ -104,7 +124,7 @@ int watch(const Settings& settings)
         }
         std::error_code ec;
         locks = monitor.list(settings.pattern, ec);
-        trouble = ec ? "no answer from " + where + ": " + ec.message() : std::string();
+        trouble = ec ? "no answer from " + addressIn(settings) + ": " + ec.message() : std::string();
     } while (true);
 }
 

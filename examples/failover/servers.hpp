@@ -26,7 +26,7 @@ namespace failover {
 
 class Servers {
 public:
-    /// Starts them. They have found each other some two seconds later, see awaitReady().
+    /// Starts them. They find each other within about two seconds: see awaitReady().
     Servers()
     {
         start({});
@@ -58,7 +58,7 @@ public:
                                                       sentinels_[2].port()));
     }
 
-    /// From now on the replicas get nothing of what the master acknowledges: it does not let them in any more.
+    /// From now on the replicas get nothing that the master acknowledges, because it does not let them in any more.
     void holdReplicasBack() const
     {
         count({&servers_[1], 2}, {"CONFIG", "SET", "masterauth", "wrong"}, "");
@@ -88,7 +88,7 @@ private:
         servers_.emplace_back(Options{.arguments = std::move(arguments)});
     }
 
-    /// A server that is asked may be without an answer: a Sentinel ends the connections of the one that it promotes.
+    /// A server may give no answer: a Sentinel closes the connections of the replica that it promotes.
     template <class IsSo>
     static void await(IsSo isSo)
     {

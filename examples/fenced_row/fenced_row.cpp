@@ -1,9 +1,9 @@
 /// @file
 /// A row of a database that refuses late writers, and a row that does not.
 ///
-/// A writer takes a FencedLock, reads the row, and is stopped for longer than its lease. Another writer has the lock
-/// meanwhile, and writes. When the first writer goes on it writes too: it does not know yet that its lock is lost. If
-/// its UPDATE checks the token, nothing happens; if not, the UPDATE overwrites the work of the other writer.
+/// A writer takes a FencedLock, reads the row, and is stopped for longer than its lease. Meanwhile another writer takes
+/// the lock, and writes. When the first writer goes on, it writes too: it does not know yet that its lock is lost. If
+/// its UPDATE checks the token, nothing happens; otherwise the UPDATE overwrites the work of the other writer.
 #include "shared/demonstration.hpp"
 #include "shared/workers.hpp"
 
@@ -96,7 +96,7 @@ private:
     pqxx::connection connection_;
 };
 
-/// Takes the lock, reads, stands still at the worst moment, and writes.
+/// Takes the lock, reads, stops at the worst moment, and writes.
 void writeLate(const Settings& settings, bool isFenced)
 {
     Row row(settings.database);
@@ -105,11 +105,11 @@ void writeLate(const Settings& settings, bool isFenced)
     const int left = row.read();
     std::raise(SIGSTOP); // stands for a debugger, a machine that is moved, a disk that does not answer
     const bool written = row.write(isFenced, left - 1, token);
-    fmt::print("  the late one, token {}: writes {}{}\n", token, left - 1, written ? "" : ", and is refused");
+    fmt::print("  the late writer, token {}: writes {}{}\n", token, left - 1, written ? "" : ", and is refused");
     std::fflush(stdout);
 }
 
-/// @return the units that are left in the end: 30 less than at the beginning is right.
+/// @return the units that are left at the end; right are 30 less than at the beginning.
 int sell(const Settings& settings, bool isFenced)
 {
     const Table table(settings.database);
@@ -126,7 +126,7 @@ int sell(const Settings& settings, bool isFenced)
         const redislock::LockGuard held(client.getFencedLock("example:row")); // granted when the lease is over
         const int left = row.read() - 30;
         row.write(isFenced, left, *held.token());
-        fmt::print("  another one, token {}: writes {}\n", *held.token(), left);
+        fmt::print("  the other writer, token {}: writes {}\n", *held.token(), left);
         std::fflush(stdout);
     }
     late.resume(0);
@@ -136,7 +136,7 @@ int sell(const Settings& settings, bool isFenced)
         throw std::runtime_error("the late writer failed");
     }
     const int left = row.read();
-    fmt::print("  in the row: {}\n\n", left);
+    fmt::print("  in the row at the end: {}\n\n", left);
     return left;
 }
 
@@ -151,7 +151,7 @@ int run(const Settings& settings)
     const int fenced = sell(settings, true);
     const redislock::Client client(settings.url);
     client.getSemaphore("redisson_lock_token:{example:row}").forceDelete(); // kept for ever, so that tokens grow
-    fmt::print("Without the token {} sales were overwritten; with it the late writer was refused, and knows it.\n",
+    fmt::print("Without the token {} sales were lost; with it the late write was refused, and its writer knows.\n",
                plain - (units - 31));
     return plain == units - 1 && fenced == units - 30 ? 0 : exitNotShown;
 }
@@ -161,8 +161,8 @@ int run(const Settings& settings)
 int main(int argc, char** argv)
 {
     Settings settings;
-    CLI::App app("fenced_row: a late writer overwrites a row of PostgreSQL, and is refused where the row asks for its "
-                 "token.\nExit status: 0 if both were seen; 1 if not; 2 if that could not be found out.");
+    CLI::App app("fenced_row: a late writer overwrites a row of PostgreSQL, and is refused when its UPDATE checks the "
+                 "token.\nExit status: 0 if both were seen; 1 if not; 2 after any other error.");
     app.option_defaults()->always_capture_default();
     app.add_option("--url", settings.url,
                    "the Redis server, as redis://[[user]:password@]host[:port][/database] or unix://path");

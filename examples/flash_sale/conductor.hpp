@@ -3,6 +3,7 @@
 #pragma once
 
 #include "flash_sale/buyers.hpp"
+#include "flash_sale/orders.hpp"
 #include "flash_sale/sale.hpp"
 #include "flash_sale/service.hpp"
 #include "flash_sale/settings.hpp"
@@ -33,10 +34,10 @@ namespace flash {
 /// Thrown when the user wants the program to end.
 struct Interrupted {};
 
-/// The troubles that were caused to the processes.
+/// The failures that were caused.
 struct Done {
     int workersKilled = 0;  ///< while they had orders under way
-    int workersStopped = 0; ///< the same, for longer than their leases
+    int workersStopped = 0; ///< the same, for longer than their lease
     int servicesKilled = 0;
 };
 
@@ -71,7 +72,8 @@ private:
 /// Every process is a fork of this one, which has no other thread and no redislock::Client.
 class Conductor {
 public:
-    Conductor(const Settings& settings, Sale& sale) : settings_(settings), sale_(sale), random_(settings.seed)
+    Conductor(const Settings& settings, Sale& sale, Orders& orders)
+        : settings_(settings), sale_(sale), orders_(orders), random_(settings.seed)
     {
         plan(Trouble::killWorker, settings.workerKills, 0.1, 0.5); // half of the time is when the stock is sold out
         plan(Trouble::stopWorker, settings.pauses, 0.2, 0.45);
@@ -89,17 +91,13 @@ public:
             workers_.push_back({});
             startWorker(place);
         }
+        startLooker();
         const auto start = Clock::now();
+        orders_.begins("opened");
         Processes buyers(settings_.buyerProcesses,
                          [&](int number) { buy(settings_, number, listener_.port(), start); });
         while (!haveEnded(buyers, pace)) {
             cause(start);
-            watch();
-        }
-        if (!looker_ && !settings_.lookWith.empty()) {
-            throw std::runtime_error("too little was sold for a look at the page");
-        }
-        while (looker_ && !haveEnded(*looker_, pace)) {
             watch();
         }
         const auto end = Clock::now() + std::chrono::seconds(30);
@@ -108,6 +106,18 @@ public:
             watch();
         }
         return done_;
+    }
+
+    /// Serves the page until whoever looks at it has seen the verdict.
+    void showVerdict()
+    {
+        const auto end = Clock::now() + std::chrono::seconds(looker_ ? 60 : 1); // pages ask twice in a second
+        while (Clock::now() < end && !(looker_ && haveEnded(*looker_))) {
+            haveEnded(*service_, pace);
+        }
+        if (looker_ && !haveEnded(*looker_)) {
+            throw std::runtime_error("the command that looks at the page does not end");
+        }
     }
 
 private:
@@ -125,7 +135,7 @@ private:
 
     static constexpr std::chrono::milliseconds pace{20};
 
-    /// Some troubles at random moments within a part of the sale.
+    /// Some failures at random moments within a part of the sale.
     void plan(Trouble trouble, int times, double from, double to)
     {
         std::uniform_real_distribution<double> moment(from, to);
@@ -167,24 +177,31 @@ private:
             ended = haveEnded(*worker.process) || ended;
         }
         if (ended) {
-            throw std::runtime_error("a process ended before its time");
+            throw std::runtime_error("a worker or the service ended before it was killed");
         }
-        const auto left = sale_.stock();
         if (const auto now = Clock::now(); now >= nextLine_) {
-            fmt::print("  {} of {} left, {} orders not created yet\n", left, settings_.stock, sale_.unfinished());
+            fmt::print("  {} of {} left, {} orders not created yet\n", sale_.stock(), settings_.stock,
+                       sale_.unfinished());
             std::fflush(stdout);
             nextLine_ = now + std::chrono::seconds(2);
         }
-        if (!looker_ && !settings_.lookWith.empty() && left <= settings_.stock / 4 * 3) {
-            const auto command = fmt::format("{} {}", settings_.lookWith, page());
-            looker_ = std::make_unique<Processes>(1, [&](int) {
-                ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-                throw std::system_error(errno, std::generic_category(), "cannot start a shell");
-            });
+    }
+    /// Returns when the page has asked for its first figures.
+    void startLooker()
+    {
+        if (settings_.lookWith.empty()) {
+            return;
+        }
+        const auto command = fmt::format("{} {}", settings_.lookWith, page());
+        looker_ = std::make_unique<Processes>(1, [&](int) {
+            ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+            throw std::system_error(errno, std::generic_category(), "cannot start a shell");
+        });
+        while (sale_.counted("looks") == 0 && !haveEnded(*looker_, pace)) {
         }
     }
 
-    /// Causes the next trouble when its time has come.
+    /// Causes the next failure when its time has come.
     void cause(Clock::time_point start)
     {
         const auto now = Clock::now() - start;
@@ -235,7 +252,9 @@ private:
         if (place < 0) {
             return again(now + pace, Trouble::killWorker);
         }
-        workers_.at(static_cast<std::size_t>(place)).process->kill(0);
+        auto& worker = workers_.at(static_cast<std::size_t>(place));
+        worker.process->kill(0);
+        orders_.begins("worker killed", worker.name);
         ++done_.workersKilled;
         startWorker(place);
     }
@@ -246,24 +265,29 @@ private:
             return again(now + pace, Trouble::stopWorker);
         }
         stopped_ = place;
+        orders_.begins("worker stopped", workers_.at(static_cast<std::size_t>(place)).name);
         ++done_.workersStopped;
         again(now + 2 * Worker::lease, Trouble::resumeWorker);
     }
     void resumeWorker()
     {
         workers_.at(static_cast<std::size_t>(stopped_)).process->resume(0);
+        orders_.ends("worker stopped");
         stopped_ = -1;
     }
     void killService()
     {
         service_->kill(0);
+        orders_.begins("service killed", "service");
         ++done_.servicesKilled;
         std::this_thread::sleep_for(10 * pace); // a buyer that comes now waits at the port
         startService();
+        orders_.ends("service killed");
     }
 
     Settings settings_;
     Sale& sale_;
+    Orders& orders_;
     Listener listener_;
     std::mt19937 random_;
     std::vector<Event> events_; ///< in order of time

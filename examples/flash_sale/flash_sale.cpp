@@ -3,12 +3,14 @@
 ///
 /// A service admits each order with one script in Redis, which checks the stock, allows one order for each user, and
 /// appends the order to a stream. Workers in other processes take the orders from the stream, and create them in
-/// PostgreSQL under the lock of the user. Service and workers are killed and stopped meanwhile. Buyers without an
-/// answer ask again. In the end stock, orders and answers have to agree.
+/// PostgreSQL under the lock of the user. Meanwhile service and workers are killed and stopped. Buyers without an
+/// answer ask again. At the end stock, orders and answers have to agree.
 #include "flash_sale/conductor.hpp"
 #include "flash_sale/orders.hpp"
+#include "flash_sale/page.hpp"
 #include "flash_sale/proof.hpp"
 #include "flash_sale/sale.hpp"
+#include "flash_sale/service.hpp"
 #include "flash_sale/settings.hpp"
 #include "shared/demonstration.hpp"
 
@@ -17,7 +19,9 @@
 
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <random>
+#include <stdexcept>
 
 namespace {
 
@@ -73,7 +77,7 @@ int run(Settings settings)
     const Tables tables(orders);
     Sale sale(settings);
     sale.open(settings.stock);
-    Conductor conductor(settings, sale);
+    Conductor conductor(settings, sale, orders);
     fmt::print("Sells {} pieces to {} users in {} processes; {} workers create the orders. See {}\n\n", settings.stock,
                settings.users, settings.buyerProcesses, settings.workers, conductor.page());
     std::fflush(stdout);
@@ -84,10 +88,22 @@ int run(Settings settings)
     Proof proof(settings, sale, orders);
     const bool holds = proof.holds();
     const bool saw = proof.sawTroubles(done);
-    fmt::print("\nAfter {:.0f} s: {}\n", seconds.count(),
-               !holds ? "stock, orders and answers DO NOT AGREE."
-               : !saw ? "all agrees, but no kill met anybody at work: this proves little."
-                      : "stock, orders and answers agree; nobody has two, nothing is lost.");
+    const auto* const verdict = !holds ? "stock, orders and answers DO NOT AGREE."
+                                : !saw ? "everything agrees, but no process was killed at work, so this proves little."
+                                       : "stock, orders and answers agree; nobody bought twice, nothing is lost.";
+    const auto sentence = fmt::format("After {:.0f} s: {}", seconds.count(), verdict);
+    fmt::print("\n{}\n", sentence);
+    std::fflush(stdout);
+    sale.conclude(proof.json(holds && saw, sentence));
+    if (!settings.page.empty()) {
+        std::ofstream file(settings.page, std::ios::trunc);
+        if (!(file << page(figures(settings, sale, orders)) << std::flush)) {
+            throw std::runtime_error(fmt::format("the page cannot be written to {}", settings.page));
+        }
+        fmt::print("The page of the sale: {}\n", settings.page);
+        std::fflush(stdout);
+    }
+    conductor.showVerdict();
     return !holds ? exitWrong : !saw ? example::exitFailed : 0;
 }
 
@@ -97,16 +113,17 @@ void declareOptions(CLI::App& app, Settings& settings)
     app.add_option("--users", settings.users, "users who want one")->check(CLI::Range(1, 1'000'000));
     app.add_option("--seconds", settings.seconds, "until the last user has come")->check(CLI::Range(1, 600));
     app.add_option("--workers", settings.workers, "processes that create orders")->check(CLI::Range(2, 16));
-    app.add_option("--worker-kills", settings.workerKills, "how many to kill")->check(CLI::Range(0, 1000));
+    app.add_option("--worker-kills", settings.workerKills, "how many workers to kill")->check(CLI::Range(0, 1000));
     app.add_option("--service-kills", settings.serviceKills, "how often to kill the service")
         ->check(CLI::Range(0, 1000));
-    app.add_option("--pauses", settings.pauses, "how often to stop a worker for twice its leases")
+    app.add_option("--pauses", settings.pauses, "how often to stop a worker for twice its lease")
         ->check(CLI::Range(0, 100));
-    app.add_option("--seed", settings.seed, "of the moments of all this, and of the orders' numbers");
+    app.add_option("--seed", settings.seed, "of the random moments, and of the orders' numbers");
     app.add_option("--look-with", settings.lookWith,
-                   "a command of the shell, run when a quarter is sold, with the address of the page added; the sale "
-                   "fails if it does");
-    app.add_option("--falsify", settings.falsify, "make one of these wrong before the proof, which has to notice")
+                   "a command of the shell, run with the address of the page from the beginning until it has seen the "
+                   "verdict; the sale fails if the command does");
+    app.add_option("--page", settings.page, "keep the page of the finished sale in this file");
+    app.add_option("--falsify", settings.falsify, "make this figure wrong before the proof, which has to notice")
         ->check(CLI::IsMember({"nothing", "stock", "order", "buyer", "answer"}));
     app.add_option("--url", settings.url,
                    "the Redis server, as redis://[[user]:password@]host[:port][/database] or unix://path");
@@ -121,7 +138,7 @@ int main(int argc, char** argv)
     Settings settings;
     CLI::App app("flash_sale: sells few pieces to many users while its processes are killed, and proves that the stock "
                  "in Redis, the orders in PostgreSQL and the answers of the buyers agree.\n"
-                 "Exit status: 0 if so; 1 if not; 2 if that could not be found out.");
+                 "Exit status: 0 if they agree; 1 if not; 2 after any other error.");
     app.option_defaults()->always_capture_default();
     declareOptions(app, settings);
     return example::demonstrate(app, "flash_sale", argc, argv, [&] {

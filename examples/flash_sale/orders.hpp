@@ -41,9 +41,11 @@ public:
         work.exec("CREATE TABLE flash_fence (buyer integer PRIMARY KEY, token bigint NOT NULL)");
         work.exec("CREATE TABLE flash_told (id text, buyer integer, answer text, requests integer, "
                   "regained boolean, same boolean)");
+        work.exec(
+            "CREATE TABLE flash_trouble (kind text, who text, since timestamptz DEFAULT now(), until timestamptz)");
         work.commit();
     }
-    void dropTables() { execute("DROP TABLE IF EXISTS flash_order, flash_fence, flash_told"); }
+    void dropTables() { execute("DROP TABLE IF EXISTS flash_order, flash_fence, flash_told, flash_trouble"); }
 
     /// Creates an order, unless it exists, or a worker with a greater token has written for this user.
     Created create(const Order& order, redislock::FencingToken token, const std::string& worker)
@@ -76,14 +78,37 @@ public:
         work.commit();
     }
 
-    /// How many orders were created in each second, from the second of the first order to the present one.
+    /// Notes the beginning of something that the page shows: the sale is "opened", a worker or a service "killed" or
+    /// "stopped".
+    void begins(const std::string& kind, const std::string& who = {})
+    {
+        pqxx::nontransaction(connection_).exec_params("INSERT INTO flash_trouble VALUES ($1, $2)", kind, who);
+    }
+    /// The last thing of this kind is over.
+    void ends(const std::string& kind)
+    {
+        pqxx::nontransaction(connection_)
+            .exec_params("UPDATE flash_trouble SET until = now() WHERE kind = $1 AND until IS NULL", kind);
+    }
+    /// The troubles since the sale was opened, in JSON.
+    [[nodiscard]] std::string troubles()
+    {
+        pqxx::nontransaction work(connection_);
+        return work
+            .exec1("SELECT coalesce(json_agg(json_build_object('kind', kind, 'who', who, 'from', "
+                   "extract(epoch FROM since - opened), 'to', extract(epoch FROM until - opened)) ORDER BY since), "
+                   "'[]') FROM (SELECT since AS opened FROM flash_trouble WHERE kind = 'opened') AS sale, "
+                   "flash_trouble WHERE kind <> 'opened'")[0]
+            .as<std::string>();
+    }
+    /// How many orders were created in each second since the sale was opened; the last second is not over.
     [[nodiscard]] std::vector<int> bySecond()
     {
         pqxx::nontransaction work(connection_);
         const auto rows =
-            work.exec("SELECT count(id) FROM generate_series((SELECT date_trunc('second', min(created)) FROM "
-                      "flash_order), now(), "
-                      "'1 second') AS second LEFT JOIN flash_order ON date_trunc('second', created) = second "
+            work.exec("SELECT count(id) FROM (SELECT since AS opened FROM flash_trouble WHERE kind = 'opened') AS sale "
+                      "CROSS JOIN generate_series(0, floor(extract(epoch FROM now() - opened))) AS second "
+                      "LEFT JOIN flash_order ON floor(extract(epoch FROM created - opened)) = second "
                       "GROUP BY second ORDER BY second");
         std::vector<int> counts;
         for (const auto& row : rows) {

@@ -9,10 +9,12 @@
 #include "flash_sale/settings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace flash {
 
@@ -23,28 +25,28 @@ public:
     /// Prints the comparisons. @return whether all figures agree
     bool holds()
     {
-        fmt::print("\n{:<62} {:>7} {:>7}\n", "the proof", "has to", "is");
+        fmt::print("\n{:<60} {:>9} {:>7}\n", "the proof", "expected", "found");
         const auto taken = settings_.stock - sale_.stock();
         const auto wanted = std::min(settings_.stock, settings_.users);
         compare("orders sent by buyers, each with its answer", ordersOf(settings_),
                 "count(DISTINCT id) FROM flash_told");
         compare("answers", ordersOf(settings_), "count(*) FROM flash_told");
         compare("users with an answer", settings_.users, "count(DISTINCT buyer) FROM flash_told");
-        compare("answers that are none of the three", 0,
+        compare("answers that the service does not give", 0,
                 "count(*) FROM flash_told WHERE answer NOT IN ('accepted', 'already bought', 'sold out')");
-        compare("buyers who asked again and were told otherwise", 0, "count(*) FROM flash_told WHERE NOT same");
+        compare("buyers who asked again and got another answer", 0, "count(*) FROM flash_told WHERE NOT same");
         compare("pieces taken from the stock in Redis", wanted, taken);
-        compare("answers \"accepted\"", taken, "count(*) FROM flash_told WHERE answer = 'accepted'");
+        compare("answers 'accepted'", taken, "count(*) FROM flash_told WHERE answer = 'accepted'");
         compare("orders in PostgreSQL", taken, "count(*) FROM flash_order");
         compare("users with more than one order", 0,
                 "count(*) FROM (SELECT FROM flash_order GROUP BY buyer HAVING count(*) > 1) AS twice");
         compare("users accepted more than once", 0,
                 "count(*) FROM (SELECT FROM flash_told WHERE answer = 'accepted' GROUP BY buyer HAVING count(*) > 1) "
                 "AS twice");
-        compare("accepted, and no such order of this user", 0,
+        compare("accepted orders that are not in PostgreSQL", 0,
                 "count(*) FROM flash_told LEFT JOIN flash_order USING (id, buyer) "
                 "WHERE answer = 'accepted' AND created IS NULL");
-        compare("orders of users who were not told \"accepted\"", 0,
+        compare("orders in PostgreSQL that were not accepted", 0,
                 "count(*) FROM flash_order LEFT JOIN (SELECT * FROM flash_told WHERE answer = 'accepted') AS told "
                 "USING (id, buyer) WHERE answer IS NULL");
         compare("admitted orders that nobody finished", 0, sale_.unfinished() + sale_.pending());
@@ -52,15 +54,21 @@ public:
         return holds_;
     }
 
-    /// Prints the troubles on the way. @return whether the troubles met processes at work
+    /// The verdict for the page, in JSON. @param verdict a sentence
+    [[nodiscard]] std::string json(bool isGood, std::string_view verdict) const
+    {
+        return fmt::format(R"({{"good":{},"text":"{}","proof":[{}]}})", isGood, verdict, fmt::join(rows_, ","));
+    }
+
+    /// Prints the failures on the way. @return whether they met processes at work
     bool sawTroubles(const Done& done)
     {
         const auto unanswered = orders_.number("SELECT sum(requests) - count(*) FROM flash_told");
         const auto regained = orders_.number("SELECT count(*) FROM flash_told WHERE regained");
         fmt::print("\non the way\n");
-        fmt::print("  workers killed with orders under way: {}; orders claimed from dead or slow ones: {}\n",
+        fmt::print("  workers killed with orders under way: {}; orders taken over from dead or slow workers: {}\n",
                    done.workersKilled, sale_.counted("claimed"));
-        fmt::print("  workers stopped for twice their leases: {}; late writers refused by the row's token: {}\n",
+        fmt::print("  workers stopped for twice their lease: {}; late writes refused by the token in the row: {}\n",
                    done.workersStopped, sale_.counted("refused"));
         fmt::print("  services killed: {}; requests without an answer, sent again: {}; lost answers given again: {}\n",
                    done.servicesKilled, unanswered, regained);
@@ -72,6 +80,7 @@ private:
     void compare(std::string_view what, long long wanted, long long found)
     {
         fmt::print("  {:<60} {:>7} {:>7}{}\n", what, wanted, found, wanted == found ? "" : "  WRONG");
+        rows_.push_back(fmt::format(R"(["{}",{},{}])", what, wanted, found));
         holds_ = holds_ && wanted == found;
     }
     void compare(std::string_view what, long long wanted, const std::string& query)
@@ -82,6 +91,7 @@ private:
     const Settings& settings_;
     Sale& sale_;
     Orders& orders_;
+    std::vector<std::string> rows_; ///< the comparisons, in JSON
     bool holds_ = true;
 };
 

@@ -36,6 +36,16 @@ struct Activity {
     int waiters = 0;
 };
 
+/// The figures of one moment.
+struct Snapshot {
+    long long left;
+    long long holds; ///< of all workers
+    long long waiters;
+    long long claimed;
+    long long refused;
+    std::string verdict; ///< in JSON; "null" as long as the sale goes on
+};
+
 /// One connection to Redis. Every thread has its own. All keys expire by themselves.
 class Sale {
 public:
@@ -135,10 +145,22 @@ public:
         shop_.command(
             {"SET", fmt::format("{}waiters:{}", prefix_, worker), std::to_string(activity.waiters), "PX", "1000"});
     }
-    [[nodiscard]] Activity activity(int worker)
+    /// How the sale ended, for the page. @param json an object
+    void conclude(std::string_view json) { shop_.command({"SET", prefix_ + "verdict", json, "EX", lifetime}); }
+    /// All figures of one moment: a script is one atomic step.
+    [[nodiscard]] Snapshot snapshot(int workers)
     {
-        return {static_cast<int>(number(fmt::format("{}holds:{}", prefix_, worker))),
-                static_cast<int>(number(fmt::format("{}waiters:{}", prefix_, worker)))};
+        constexpr std::string_view script = R"(
+            local function get(what) return tonumber(redis.call('get', ARGV[1] .. what) or 0) end
+            local holds, waiters = 0, 0
+            for worker = 0, ARGV[2] - 1 do
+                holds, waiters = holds + get('holds:' .. worker), waiters + get('waiters:' .. worker)
+            end
+            return {get('stock'), holds, waiters, get('count:claimed'), get('count:refused'),
+                redis.call('get', ARGV[1] .. 'verdict') or 'null'})";
+        const auto reply = shop_.command({"EVAL", script, "0", prefix_, std::to_string(workers)});
+        const auto figure = [&](std::size_t index) { return element(*reply, index)->integer; };
+        return {figure(0), figure(1), figure(2), figure(3), figure(4), text(*element(*reply, 5))};
     }
 
     [[nodiscard]] std::string lockName(std::string_view user) const

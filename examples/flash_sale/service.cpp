@@ -42,7 +42,7 @@ public:
         Sale sale(settings_);
         Orders orders(settings_.database);
         for (;; std::this_thread::sleep_for(std::chrono::milliseconds(250))) {
-            auto json = collect(sale, orders);
+            auto json = figures(settings_, sale, orders);
             const std::lock_guard lock(mutex_);
             json_ = std::move(json);
         }
@@ -58,22 +58,6 @@ public:
     }
 
 private:
-    [[nodiscard]] std::string collect(Sale& sale, Orders& orders) const
-    {
-        Activity all;
-        for (int worker = 0; worker < settings_.workers; ++worker) {
-            const auto one = sale.activity(worker);
-            all.holds += one.holds;
-            all.waiters += one.waiters;
-        }
-        const auto seconds = orders.bySecond();
-        const auto created = std::accumulate(seconds.begin(), seconds.end(), 0);
-        return fmt::format(R"({{"stock":{},"left":{},"created":{},"unfinished":{},"holds":{},"waiters":{},)"
-                           R"("claimed":{},"refused":{},"seconds":[{}]}})",
-                           settings_.stock, sale.stock(), created, sale.unfinished(), all.holds, all.waiters,
-                           sale.counted("claimed"), sale.counted("refused"), fmt::join(seconds, ","));
-    }
-
     Settings settings_;
     std::mutex mutex_;
     std::string json_;
@@ -130,12 +114,13 @@ Response handle(const Request& request, Sale& sale, Status& status)
         return order(sale, target.substr(orders.size()), request.body());
     }
     if (request.method() == http::verb::get && target == "/status") {
+        sale.count("looks");
         auto json = status.json();
         return json.empty() ? say(http::status::service_unavailable, "the service has just started")
                             : respond(http::status::ok, "application/json", std::move(json));
     }
     if (request.method() == http::verb::get && target == "/") {
-        return respond(http::status::ok, "text/html; charset=utf-8", std::string(page));
+        return respond(http::status::ok, "text/html; charset=utf-8", page());
     }
     return say(http::status::not_found, "there is PUT /orders/<order>, GET /status and GET /");
 }
@@ -172,6 +157,19 @@ try {
 }
 
 } // namespace
+
+std::string figures(const Settings& settings, Sale& sale, Orders& orders)
+{
+    // The orders first: each of them was admitted before, so that none is missing in the snapshot that comes second.
+    const auto seconds = orders.bySecond();
+    const auto created = std::accumulate(seconds.begin(), seconds.end(), 0);
+    const auto troubles = orders.troubles();
+    const auto now = sale.snapshot(settings.workers);
+    return fmt::format(R"({{"stock":{},"left":{},"created":{},"underway":{},"holds":{},"waiters":{},"claimed":{},)"
+                       R"("refused":{},"seconds":[{}],"troubles":{},"verdict":{}}})",
+                       settings.stock, now.left, created, settings.stock - now.left - created, now.holds, now.waiters,
+                       now.claimed, now.refused, fmt::join(seconds, ","), troubles, now.verdict);
+}
 
 void serve(const Settings& settings, int listener)
 {

@@ -2,9 +2,16 @@
 /// The shop's HTTP service.
 #pragma once
 
+#include "flash_sale/orders.hpp"
+#include "flash_sale/sale.hpp"
 #include "flash_sale/settings.hpp"
 
+#include <string>
+
 namespace flash {
+
+/// The figures of the page, in JSON. Pieces left, orders created and orders under way add up to the stock.
+std::string figures(const Settings& settings, Sale& sale, Orders& orders);
 
 /// Serves for ever, with a thread for each connection, until the process is killed.
 ///

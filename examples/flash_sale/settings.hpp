@@ -1,5 +1,5 @@
 /// @file
-/// The size of the sale, and its troubles.
+/// The size of the sale, and its failures.
 #pragma once
 
 #include <chrono>
@@ -22,9 +22,10 @@ struct Settings {
     int threads = 4; ///< of each worker
     int workerKills = 6;
     int serviceKills = 3;
-    int pauses = 2; ///< of a worker, for longer than its leases
+    int pauses = 2; ///< of a worker, for longer than its lease
     std::uint32_t seed = 1;
     std::string lookWith;            ///< a command that looks at the page
+    std::string page;                ///< the file for the page of the finished sale
     std::string falsify = "nothing"; ///< changes a figure before the proof, which has to notice it
 };
 

@@ -1,5 +1,5 @@
 /// @file
-/// The locks of the ladder, as people write them, and the trouble of each lock.
+/// The locks of the ladder, as people write them, and the failure that each lock meets.
 #pragma once
 
 #include "ladder/journal.hpp"
@@ -195,8 +195,8 @@ struct Rung {
     std::string_view name;
     std::string_view trouble;  ///< what happens, in a sentence
     std::string_view lesson;   ///< what a spectator sees of it
-    std::vector<Trouble> what; ///< empty: no trouble but several buyers
-    bool isExact;              ///< sells exactly the stock all the same
+    std::vector<Trouble> what; ///< empty: several buyers are enough
+    bool isExact;              ///< still sells exactly the stock
     std::function<std::unique_ptr<Lock>(Shop&, Fate&, const redislock::Client&, int buyer)> make;
 };
 
@@ -217,55 +217,56 @@ inline std::vector<Rung> allRungs()
     return {
         {"none",
          "Four buyers sell at once.",
-         "They read the same stock, and sell the same piece.",
+         "They read the same number, and sell the same piece.",
          {},
          false,
          [](auto&&...) { return std::make_unique<NoLock>(); }},
         {"SETNX, DEL",
-         "A buyer is killed while it has the lock.",
-         "Nobody deletes its lock: nobody sells any more.",
+         "A buyer is killed while it holds the lock.",
+         "Nobody deletes its lock, so nobody can sell any more.",
          {{Fault::killed, Point::selling, 0, 3}},
          false,
          naive(How::setnx)},
         {"SETNX, EXPIRE",
          "A buyer is killed between the two commands.",
-         "Its lock has no time to live: nobody sells any more.",
+         "Its lock has no time to live, so nobody can sell any more.",
          {{Fault::killed, Point::betweenCommands, 0, 3}},
          false,
          naive(How::setnxExpire)},
         {"SET NX EX",
          "A buyer's work takes longer than the time to live.",
-         "The next one sells beside it; then it deletes a lock that is not its own, and one more comes in.",
+         "The next buyer sells at the same time. Then the slow one deletes a lock that is not its own, and lets in "
+         "another.",
          {{Fault::slow, Point::selling, 0, 3, longer}},
          false,
          naive(How::setNxEx)},
         {"GET, compare, DEL",
-         "A buyer is stopped between looking and deleting.",
-         "The lock that it deletes is another's by then, and two sell at once.",
+         "A buyer is stopped between GET and DEL.",
+         "By then the lock that it deletes belongs to another, and two sell at once.",
          {{Fault::stopped, Point::beforeDelete, 0, 3, longer}},
          false,
          naive(How::compare)},
         {"compare in Lua",
          "A buyer's work takes longer than the time to live.",
-         "It deletes no lock but its own; all the same the next one sells beside it.",
+         "It deletes only its own lock, but the next buyer still sells at the same time.",
          {{Fault::slow, Point::selling, 0, 3, longer}},
          false,
          naive(How::script)},
         {"RedisLock",
-         "One buyer works for longer than the lease, another is killed while it has the lock.",
-         "Renewed while the work goes on, and free soon after the crash.",
+         "One buyer works for longer than the lease; another is killed while it holds the lock.",
+         "The lease is renewed while the work goes on, and ends soon after the crash.",
          {{Fault::slow, Point::selling, 0, 3, longerThanLease}, {Fault::killed, Point::selling, 1, 5}},
          true,
          redisLock},
         {"RedisLock: its limit",
-         "A buyer is stopped for longer than its lease, after its last look at the lock.",
-         "Nothing renews the lock of a process that stands still. When it goes on, it overwrites what others sold.",
+         "A buyer is stopped for longer than its lease, after it checked the lock for the last time.",
+         "A stopped process renews nothing. When it goes on, it overwrites what others sold.",
          {{Fault::stopped, Point::selling, 0, 3, longerThanLease}},
          false,
          redisLock},
         {"FencedLock",
          "The same: a buyer is stopped for longer than its lease.",
-         "Its late sale is refused, because somebody with a greater token has sold meanwhile.",
+         "Its late sale is refused, because a buyer with a greater token has sold since.",
          {{Fault::stopped, Point::selling, 0, 3, longerThanLease}},
          true,
          fencedLock},

@@ -15,7 +15,7 @@ constexpr int exitUsage = 2;
 
 int parseAndRun(CLI::App& app, int argc, char** argv, const std::function<bool()>& work)
 {
-    app.footer("Exit status: 0 if all went as it should; 1 if not, or if the server cannot be reached; "
+    app.footer("Exit status: 0 on success; 1 on failure, or if the server cannot be reached; "
                "2 for a wrong command line.");
     try {
         app.parse(argc, argv);

@@ -10,7 +10,7 @@
 
 namespace example {
 
-constexpr int exitFailed = 2; ///< what the demonstration is to show could not be found out
+constexpr int exitFailed = 2; ///< the demonstration could not show what it is there for
 
 /// Parses the command line and runs a demonstration.
 ///

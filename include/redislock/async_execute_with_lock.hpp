@@ -32,7 +32,7 @@ namespace detail {
 template <class Function>
 using Returned = decltype(invokeUnder(std::declval<const LockGuard&>(), std::declval<Function&>()));
 
-/// What a function under a lock gives: at once, or when its coroutine ends.
+/// What a function under a lock returns: at once, or when its coroutine ends.
 template <class T>
 struct Produced {
     using Type = std::remove_cvref_t<T>;
@@ -144,23 +144,23 @@ private:
 
 } // namespace detail
 
-/// executeWithLock() without blocking a thread: acquires @p lock, runs @p function, ends the hold whatever happens.
+/// executeWithLock() without blocking a thread: acquires @p lock, runs @p function, and releases the lock whatever
+/// happens.
 ///
 /// @param lock of any kind, also a MultiLock or RedLock.
 /// @param wait how long to wait for the lock; zero: one attempt.
 /// @param lease 10 ms … 30 days, or `keepRenewing`.
 /// @param function called with no argument, or with the hold's `std::stop_token` where it takes one, on the handler's
-/// executor;
-///   it may be a coroutine that returns `boost::asio::awaitable`, which runs there too. When the lock is lost it goes
-///   on: see cancelOnLoss().
+/// executor; it may be a coroutine that returns `boost::asio::awaitable`, which runs there too. It continues when the
+/// lock is lost: see cancelOnLoss().
 /// @param token any completion token for `void(boost::system::error_code, T)`; T is `std::optional` of what the
-/// function gave, empty when the lock was not acquired; for a function that gives nothing, `bool`: whether it ran. Give
-/// the handler an executor; without one a function runs on the client's own thread, where it must not block, and a
-/// coroutine on the system's.
-/// Errors as for Lock::asyncTryLock(). What the function throws comes out of `use_awaitable`, the default, and
-/// `use_future` as it is; all other tokens get its code when it is a system_error, else `Errc::functionThrew`.
-/// **Cancellation**: while waiting for the lock as asyncTryLock(), nothing has run then; afterwards it is the
-/// coroutine's.
+/// function returned, empty when the lock was not acquired; for a function that returns nothing, `bool`: whether it
+/// ran. Give the handler an executor; without one, a function runs on the client's own thread, where it must not block,
+/// and a coroutine on the system executor. Errors as for Lock::asyncTryLock(). An exception of the function passes
+/// unchanged through `use_awaitable`, the default, and `use_future`; all other tokens get its code if it is a
+/// system_error, else `Errc::functionThrew`.
+/// **Cancellation**: while it waits for the lock, as for asyncTryLock(): the function has not run then. Afterwards the
+/// coroutine is cancelled.
 ///
 /// @code
 /// auto sold = co_await redislock::asyncExecuteWithLock(lock, 100ms, 10s, [&] { return sell(); });

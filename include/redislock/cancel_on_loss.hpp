@@ -89,22 +89,22 @@ private:
 /// A completion token that cancels its operation when a lock is lost. Made by cancelOnLoss().
 template <class Token>
 struct CancelOnLoss {
-    std::stop_token stop;
-    Token token;
+    std::stop_token stop; ///< stopped when the lock is lost or at risk
+    Token token;          ///< completes the operation
 };
 
 /// Cancels an asynchronous operation, or a whole coroutine, when the lock under which it runs is lost.
 ///
 /// The operation ends as if it had been cancelled (terminal) by whoever started it, whose own cancellation still works:
-/// most end with `boost::asio::error::operation_aborted`, and a coroutine with everything that it awaits. It runs on
-/// for as long as that takes: the lock is not held any more.
+/// most end with `boost::asio::error::operation_aborted`, and a coroutine with everything that it awaits. It runs for
+/// as long as that takes, although the lock is no longer held.
 ///
-/// @param held the guard of the lock; may be moved or destroyed meanwhile. A guard that is empty, or whose lock was
-/// lost before, cancels at once. Its regular end does not.
+/// @param held the guard of the lock; may be moved or destroyed meanwhile. A guard that is empty, or whose lock has
+/// been lost, cancels at once. A regular release cancels nothing.
 /// @param when `StopAt::atRisk` leaves time to stop while the lock is still held.
 /// @param token any completion token; the handler needs an associated executor, on which the cancellation is emitted
-/// and which must not run two handlers of the operation at the same time (a coroutine's is right; in a pool use a
-/// strand). When its context is destroyed with the operation under way, nothing is left to be cancelled.
+/// and which must not run two handlers of the operation at the same time (a coroutine's executor is right; in a pool
+/// use a strand). When its context is destroyed while the operation is under way, there is nothing left to cancel.
 ///
 /// @code
 /// auto held = co_await lock.asyncLock();
@@ -119,6 +119,7 @@ template <class Token = boost::asio::deferred_t>
 
 } // namespace redislock
 
+/// @cond
 template <class Token, class... Signatures>
 class boost::asio::async_result<redislock::CancelOnLoss<Token>, Signatures...> {
 public:
@@ -146,3 +147,4 @@ public:
             with.token, std::forward<Initiation>(initiation), std::forward<Arguments>(arguments)...);
     }
 };
+/// @endcond

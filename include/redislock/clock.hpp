@@ -64,19 +64,20 @@ constexpr To saturatingCast(std::chrono::duration<Rep, Period> from) noexcept
 
 } // namespace detail
 
-/// The clock that decides whether a lock is still held: Linux' `CLOCK_BOOTTIME`.
+/// The clock that decides whether a lock is still held: `CLOCK_BOOTTIME` of Linux.
 ///
-/// It is steady (never set back, untouched by `date -s` and NTP steps) and, unlike `std::chrono::steady_clock`, goes on
-/// while the machine is suspended. A lease that ran out during a suspend is therefore seen as over the moment the
-/// machine wakes up. A virtual machine that is paused from outside stops this clock too; nothing inside can see that.
+/// It is steady (never set back, and not affected by `date -s` and NTP steps) and, unlike `std::chrono::steady_clock`,
+/// continues while the machine is suspended. So a lease that ran out during a suspend counts as over the moment the
+/// machine wakes up. If a virtual machine is paused from outside, this clock stops too; a program inside cannot notice
+/// that.
 ///
 /// **Thread safety**: all functions may be called from any thread. **Cost**: one vDSO call, no allocation.
 struct BootClock {
-    using rep = std::chrono::nanoseconds::rep;
-    using period = std::chrono::nanoseconds::period;
-    using duration = std::chrono::nanoseconds;
-    using time_point = std::chrono::time_point<BootClock>;
-    static constexpr bool is_steady = true;
+    using rep = std::chrono::nanoseconds::rep;             ///< of a clock's traits
+    using period = std::chrono::nanoseconds::period;       ///< of a clock's traits
+    using duration = std::chrono::nanoseconds;             ///< of a clock's traits
+    using time_point = std::chrono::time_point<BootClock>; ///< of a clock's traits
+    static constexpr bool is_steady = true;                ///< of a clock's traits
 
     /// The time since boot, suspends included, in nanoseconds.
     static time_point now() noexcept

@@ -23,17 +23,16 @@ namespace redislock {
 /// A count-down latch in Redis, shared by all processes that use its name: the `std::latch` of a fleet.
 ///
 /// In Redis it is Redisson's `RCountDownLatch`: the count as a string at the name, deleted when it comes to zero, and
-/// messages on `redisson_countdownlatch__channel__{<name>}` (`0`: open, `1`: a new count). Beside it lie, for about a
-/// minute, the answers to requests that may be sent again (`redislock_request:{<name>}:…`), which Java does not see.
+/// messages on `redisson_countdownlatch__channel__{<name>}` (`0`: open, `1`: a new count). For about a minute, further
+/// keys (`redislock_request:{<name>}:…`) keep the answers to requests that may be sent again; Java does not see them.
 ///
 /// **Guarantees**, while Redis keeps what it acknowledged: a countDown() that returned counts exactly once, however
-/// often its request and reply are lost, doubled or late (up to a minute); all waiters, of all processes, are let
-/// through when the count comes to zero, at the latest at their next poll (`Config::pollInterval`).
+/// often its request and reply are lost, doubled or late (up to a minute); all waiters in all processes continue when
+/// the count reaches zero, at the latest at their next poll (`Config::pollInterval`).
 ///
-/// **Does not guarantee** to tell an open latch from one that never existed or was lost: **a latch without a key is
-/// open**, as in Redisson, which deletes the key of an open latch. So a server that loses its data, eviction, or
-/// forceDelete() lets the waiters through. Where that costs more than a late start, check afterwards that the work was
-/// done.
+/// **Does not distinguish** an open latch from one that never existed or was lost: **a latch without a key is open**,
+/// as in Redisson, which deletes the key of an open latch. So the waiters continue when the server loses its data, when
+/// the key is evicted, and after forceDelete(). If that would do harm, check afterwards that the work was done.
 ///
 /// | latch                | trySetCount(n)   | countDown()                  | getCount() | wait()                 |
 /// |----------------------|------------------|------------------------------|------------|------------------------|
@@ -41,15 +40,15 @@ namespace redislock {
 /// | count 1              | false            | opens it, tells all waiters  | 1          | waits                  |
 /// | count 2 or more      | false            | count − 1                    | the count  | waits                  |
 ///
-/// An open latch may be set again; whoever still waits then waits for the new count.
+/// An open latch may be set again; callers that still wait then wait for the new count.
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
 /// one name and one client are the same latch.
 /// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread
 /// (`wouldDeadlock`). **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into
-/// `Errc::shutdown`. **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription
-/// for each name, and asks once for each waiter at each message and poll. The key has no time to live: a latch that
-/// nobody opens stays.
+/// `Errc::shutdown`. **Cost**: a round trip for each call that need not wait; a waiting process has one subscription
+/// for each name, and sends one request for each waiter at each message and poll. The key has no time to live: a latch
+/// that nobody opens stays in Redis.
 ///
 /// @code
 /// redislock::CountDownLatch ready = client.getCountDownLatch("deploy:7");
@@ -73,7 +72,7 @@ public:
     /// Counts down by one; at zero the latch opens. An open latch stays open. Blocks for one round trip, without a
     /// server for `Config::unreachableAfter`. @return the count that is left.
     /// @throws LockError as trySetCount(). After `unreachable`, `serverRefused` and `badReply` the same count-down is
-    /// repeated in the background, for a minute, and counts once: do not repeat it.
+    /// repeated in the background for up to a minute, and counts once: do not repeat it yourself.
     std::int64_t countDown() const;
     /// As countDown(), without exceptions.
     std::int64_t countDown(std::error_code& ec) const;
@@ -87,14 +86,14 @@ public:
     void wait() const;
     /// As wait(), without exceptions.
     void wait(std::error_code& ec) const;
-    /// As wait(), until @p stop is stopped: then it ends soon, like the calls of a Lock that are called off (see
+    /// As wait(), until @p stop is stopped: the call then ends soon, like the calls of a Lock that are called off (see
     /// LockCalls). @return whether the latch is open; false: called off.
     [[nodiscard]] bool wait(std::stop_token stop) const;
     /// As wait(stop), without exceptions.
     [[nodiscard]] bool wait(std::stop_token stop, std::error_code& ec) const;
-    /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit, whatever happens;
-    /// `unreachable` if nothing was answered till then. @param limit zero or negative: looks once; `waitForever`: as
-    /// wait(). @param stop calls it off when it is stopped.
+    /// Waits until the latch is open or @p limit is over. Blocks for at most @p limit, whatever happens; `unreachable`
+    /// if there was no answer by then. @param limit zero or negative: looks once; `waitForever`: as wait(). @param stop
+    /// calls it off when it is stopped.
     /// @return whether it is open. @throws LockError as wait().
     [[nodiscard]] bool wait(Wait limit, std::stop_token stop = {}) const;
     /// As wait(limit), without exceptions.

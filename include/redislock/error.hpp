@@ -17,18 +17,18 @@ class error_code;
 
 namespace redislock {
 
-/// Operating errors of the library. Contention is none of them: it is the result `false`, or an empty guard.
+/// Operating errors of the library. Contention is not an error: the result is `false`, or an empty guard.
 ///
-/// Every error is reported at once, except `unreachable` and `serverRefused` in calls that may wait: there they come
-/// when `Config::unreachableAfter` (10 s) or the caller's wait is over.
+/// Every error is reported at once, except `unreachable` and `serverRefused` in calls that may wait: those calls report
+/// them when `Config::unreachableAfter` (10 s) or the caller's wait is over.
 enum class Errc {
-    /// A name, lease or other argument outside its documented range: nothing was sent. Or the function of a RetryPolicy
-    /// threw.
+    /// A name, lease or other argument is outside its documented range, and nothing was sent; or the function of a
+    /// RetryPolicy threw.
     invalidArgument = 1,
-    /// A `Config` or URL with a field outside its rule, or one that proved to be wrong; the message names the field,
-    /// its value and the rule.
+    /// A field of a `Config` or URL breaks its rule, or proved to be wrong; the message names the field, its value and
+    /// the rule.
     badConfig,
-    /// The server refused the user name or password, or wants one (`WRONGPASS`, `NOAUTH`, protected mode).
+    /// The server refused the user name or password, or requires one (`WRONGPASS`, `NOAUTH`, protected mode).
     authFailed,
     /// The user may not run a command or use a key that the lock needs (`NOPERM`).
     permissionDenied,
@@ -36,107 +36,113 @@ enum class Errc {
     noSuchDatabase,
     /// What answers at the address does not speak Redis' protocol.
     notRedis,
-    /// TLS could not be agreed on: one of the two sides does not trust the other, or the other one does not speak it.
-    /// For a client that was connected before this is an outage like any other: certificates may be changing.
+    /// TLS could not be negotiated: one side does not trust the other, or the server does not speak TLS. For a client
+    /// that had been connected before, this is an outage like any other: certificates may be changing.
     tlsFailed,
-    /// The server lacks something the library needs, the feature comes with a later version of the library, or the
-    /// program brings another hiredis than the library was built with.
+    /// The server lacks something that the library needs, this build of the library lacks the feature, or the program
+    /// uses another hiredis than the library was built with.
     unsupported,
-    /// The name belongs to a key of another type; it is left alone.
+    /// The name belongs to a key of another type, which is left alone.
     wrongType,
-    /// unlock() by a thread that has no hold to end: a stranger, or a second unlock().
+    /// unlock() by a thread that does not hold the lock: another thread than its holder, or a second unlock().
     notHeld,
-    /// The hold in which a nested lock() was attempted turned out to be lost; nothing was acquired.
+    /// The hold in which a nested lock() was attempted had been lost; nothing was acquired.
     lost,
-    /// The call would have to wait on the library's own thread (observer or stop callback), which must never wait, or
-    /// for a hold of the same thread: of the same group or NonReentrantLock, or of the same name by another kind of
-    /// lock.
+    /// The call would have to wait on the client's own thread (an observer or stop callback), which must never wait, or
+    /// for a hold of its own thread: see the causes.
     wouldDeadlock,
     /// No server answered in time. For an acquire the library releases whatever the server may have granted.
     unreachable,
-    /// The server answered, but refuses to run the command for now (out of memory, read-only, loading, no replicas), or
-    /// gave an error that is not known, as proxies do: then the message quotes it, and the command may have been run.
+    /// The server answered, but does not run the command for now (out of memory, read-only, loading, no replicas). Or
+    /// it gave an error that the library does not know, as proxies do: the message quotes it, and the command may have
+    /// been run.
     serverRefused,
-    /// A reply that the script cannot give, or an error about the request itself: something other than a Redis server
-    /// rewrites replies or requests.
+    /// The reply does not fit the request, or is an error about the request itself: something other than a Redis server
+    /// changes replies or requests, or another program writes the same keys. The message shows the reply.
     badReply,
-    /// The client was shut down, or destroyed.
+    /// The client has been shut down, or destroyed.
     shutdown,
     /// The process was forked; the client belongs to the parent.
     forked,
     /// The function given to asyncExecuteWithLock() threw an exception that has no code.
     functionThrew,
-    /// The operating system refused what the client needs: a thread, a file descriptor. Nothing was sent; a later call
-    /// works when there is one again.
+    /// The operating system refused a thread or a file descriptor that the client needs. Nothing was sent; a later call
+    /// works once the system has one.
     systemRefused,
-    /// Redis granted the lock, but not as many replicas had the grant in time as its Durability asks for: it was given
-    /// back, and the caller has nothing.
+    /// Redis granted the lock, but fewer replicas had the grant in time than its Durability asks for. The lock was
+    /// released again, and the caller holds nothing.
     notDurable,
 };
 
-/// The cause of an Errc, where it is known: the last one that was met. Calls give these codes for `unreachable`,
-/// `badConfig`, `notRedis`, `tlsFailed`, `authFailed`, `permissionDenied`, `unsupported`, `serverRefused` and
-/// `systemRefused`; each equals its Errc.
+/// The cause of an Errc, where it is known: the last one that the client met. Calls give these codes for `unreachable`,
+/// `badConfig`, `wouldDeadlock`, `notRedis`, `tlsFailed`, `authFailed`, `permissionDenied`, `unsupported`,
+/// `serverRefused` and `systemRefused`; each compares equal to its Errc.
 ///
 /// The hundreds of a value are those of the Errc.
 enum class Cause {
     // badConfig
     unknownMaster = static_cast<int>(Errc::badConfig) * 100, ///< no Sentinel watches a master of that name
-    notSentinel,                                             ///< what answers at a Sentinel's address is none
+    notSentinel,                                             ///< what answers at a Sentinel's address is not a Sentinel
     addressNotMapped,                                        ///< Config::addressMap threw
-    notCluster,   ///< what answers at the address of a node of a cluster is none
+    notCluster,   ///< what answers at the address of a node is not part of a cluster
     otherCluster, ///< a node belongs to another cluster than those before it
+    sameServer,   ///< two members of a RedLock are on one server
+    // wouldDeadlock
+    heldAlready = static_cast<int>(Errc::wouldDeadlock) * 100, ///< this thread holds it, and it is not re-entrant
+    heldByOtherKind,                                           ///< this thread holds the name by a lock of another kind
+    noUpgrade,     ///< this thread holds the lock to read, and wants to write
+    clientsThread, ///< the call is made on the client's own thread: in an observer or a stop callback
     // unreachable
     connectionRefused = static_cast<int>(Errc::unreachable) * 100, ///< nothing listens at the address
     hostNotFound,                                                  ///< no name server knows the host name
-    lookupFailed,    ///< the host name could not be looked up: nobody answered, or not in time
-    socketNotFound,  ///< there is no unix socket of that path
+    lookupFailed,    ///< the host name could not be looked up: no name server answered in time
+    socketNotFound,  ///< there is no unix socket at that path
     accessDenied,    ///< the operating system forbids the connection, for instance by the rights of the unix socket
-    noRoute,         ///< the network has no way to the address
+    noRoute,         ///< the network has no route to the address
     connectFailed,   ///< the operating system gives another reason
-    connectTimedOut, ///< nobody took the connection in time: a machine that is off, a firewall that drops
-    hungUp,          ///< the connection was taken and ended without an answer, as by a port that expects TLS
-    silent,          ///< the connection was taken, and no answer came in time
+    connectTimedOut, ///< nothing accepted the connection in time: the machine is off, or a firewall drops packets
+    hungUp,          ///< the server closed the connection without an answer, as a port that expects TLS does
+    silent,          ///< the server accepted the connection, but did not answer in time
     connectionLost,  ///< a connection that had worked ended before the answer came
-    answeredTooLate, ///< each answer came when the lease that it granted was over
+    answeredTooLate, ///< each answer came after the lease that it granted had ended
     noSentinel,      ///< no Sentinel could be asked
-    noMaster,        ///< no server that a Sentinel names calls itself master
+    noMaster,        ///< no server that a Sentinel names is a master
     // notRedis
     tlsSpoken = static_cast<int>(Errc::notRedis) * 100, ///< TLS is spoken at the address
     // tlsFailed
-    certificateNotTrusted = static_cast<int>(Errc::tlsFailed) * 100, ///< no trusted authority vouches for the server
+    certificateNotTrusted = static_cast<int>(Errc::tlsFailed) * 100, ///< no trusted authority signed it
     certificateExpired,      ///< a certificate of the server has expired, or is not valid yet
-    certificateNameMismatch, ///< the certificate is for others; the message names some of them
-    clientCertificateWanted, ///< the server wants a certificate of the client, and got none, or one it does not trust
-    tlsNotSpoken,            ///< what answers does not speak TLS
+    certificateNameMismatch, ///< the certificate is for another host; the message lists some of its names
+    clientCertificateWanted, ///< the server wants a client certificate, and got none, or one that it does not trust
+    tlsNotSpoken,            ///< the server does not speak TLS
     // authFailed
     wrongPassword = static_cast<int>(Errc::authFailed) * 100, ///< `WRONGPASS`, also for a user who does not exist
     passwordWanted,                                           ///< `NOAUTH`: no password was given
     noPasswordSet,                                            ///< a password was given to a server that has none
-    credentialsMissing, ///< Config::credentials threw, took too long, or gave some that are no longer valid
-    protectedMode,      ///< `DENIED`: a server without a password that takes connections of its own machine alone
+    credentialsMissing, ///< Config::credentials threw, took too long, or gave credentials that have expired
+    protectedMode,      ///< `DENIED`: a server without a password accepts only connections from its own machine
     // permissionDenied
     commandDenied = static_cast<int>(Errc::permissionDenied) * 100, ///< `NOPERM` for a command; the message names it
-    keyDenied,                                                      ///< `NOPERM` for a key
-    channelDenied,                                                  ///< `NOPERM` for a channel
+    keyDenied,     ///< `NOPERM` for a key; the message names the right to grant
+    channelDenied, ///< `NOPERM` for a channel
     // unsupported
     unknownCommand = static_cast<int>(Errc::unsupported) * 100, ///< the server does not know a command of the library
     clusterNode,                                                ///< the server is part of a cluster
     sentinel,                                                   ///< the server is a Sentinel, which holds no data
-    noAppendOnlyFile,  ///< a lock is to be on disk, and the server writes no append-only file
+    noAppendOnlyFile,  ///< a Durability asks for the disk, and the server writes no append-only file
     noShardedChannels, ///< Config::notifications is `sharded`, and the node is older than Redis 7
     // serverRefused
     readOnly = static_cast<int>(Errc::serverRefused) * 100, ///< `READONLY`: a replica
     outOfMemory,    ///< `OOM`: the server holds as much as its `maxmemory` allows
     tooManyClients, ///< the server has as many clients as its `maxclients` allows
-    loading,        ///< `LOADING`: the server has just been started
+    loading,        ///< `LOADING`: the server has just started
     noReplicas,     ///< `NOREPLICAS`: fewer replicas follow than `min-replicas-to-write`
     masterDown,     ///< `MASTERDOWN`: a replica that has lost its master
-    notPersisted,   ///< `MISCONF`: the server cannot save its data, and takes no writes
-    scriptBusy,     ///< `BUSY`: somebody's script does not end
+    notPersisted,   ///< `MISCONF`: the server cannot save its data, and accepts no writes
+    scriptBusy,     ///< `BUSY`: a script on the server does not end
     scriptKilled,   ///< somebody ended the script
-    clusterDown,    ///< `CLUSTERDOWN`, `TRYAGAIN`: the cluster is not whole, or moves the key just now
-    redirected,     ///< `MOVED`, `ASK`: the nodes of the cluster keep sending the request to others
+    clusterDown,    ///< `CLUSTERDOWN`, `TRYAGAIN`: a slot has no node, or the key is being moved
+    redirected,     ///< `MOVED`, `ASK`: the nodes of the cluster keep redirecting the request
     // systemRefused
     noThread = static_cast<int>(Errc::systemRefused) * 100, ///< no thread (RLIMIT_NPROC, the cgroup's `pids.max`)
     noDescriptor,                                           ///< no file descriptor (RLIMIT_NOFILE)
@@ -148,7 +154,8 @@ constexpr Errc errcOf(Cause cause) noexcept
     return static_cast<Errc>(static_cast<int>(cause) / 100);
 }
 
-/// The Errc of a code of either category; nothing for a code of another. For a `switch`: @p code itself may be a Cause.
+/// The Errc of a code of either category; empty for a code of another category. For a `switch`: @p code itself may be a
+/// Cause.
 REDISLOCK_EXPORT std::optional<Errc> errcOf(const std::error_code& code) noexcept;
 
 /// The category `"redislock"` of the codes made from Errc. **Thread safety**: safe. Never fails.
@@ -177,24 +184,22 @@ REDISLOCK_EXPORT bool operator==(const std::error_code& code, Errc e) noexcept;
 /// The same for the codes of asynchronous calls.
 REDISLOCK_EXPORT bool operator==(const boost::system::error_code& code, Errc e) noexcept;
 
-/// What the blocking calls throw. `code()` is in `errorCategory()` or, where the cause is known, in `causeCategory()`;
-/// `what()` says what happened to which lock, at which server, and what the server or the system said of it. No message
-/// holds a password or raw bytes from the server.
+/// The exception that blocking calls throw. `code()` is in `errorCategory()` or, where the cause is known, in
+/// `causeCategory()`; `what()` names the lock and the server, says what happened, quotes the server or the system, and
+/// says what to do. No message holds a password or raw bytes from the server.
 ///
 /// @code
 /// try { lock.lock(); } catch (const redislock::LockError& e) { if (e.code() == redislock::Errc::unreachable) … }
 /// @endcode
 class REDISLOCK_EXPORT LockError : public std::system_error {
 public:
+    /// @param code one of Errc or Cause. @param sentence the whole message, printable.
+    LockError(std::error_code code, const std::string& sentence);
     /// @param code one of Errc or Cause. @param context what was attempted, printable. @param words what the system,
-    /// the resolver or the server said, printable; may be empty.
-    LockError(std::error_code code, const std::string& context, const std::string& words = {})
-        : std::system_error(code),
-          text_(context + ": " + code.message() + (words.empty() ? std::string() : ": " + words))
-    {
-    }
+    /// the resolver or the server said, printable; may be empty. They are put before the advice in the code's message.
+    LockError(std::error_code code, const std::string& context, const std::string& words);
 
-    /// One line: what was attempted, the code's message, and the words.
+    /// One line.
     [[nodiscard]] const char* what() const noexcept override { return text_.what(); }
 
 private:

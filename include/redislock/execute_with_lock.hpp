@@ -66,7 +66,7 @@ auto runIfHeld(const Guard& held, Function&& function)
     }
 }
 
-/// The lock of a call: one for all, or what a function gives for the call's arguments.
+/// The lock of a call: one for all calls, or the one that a function returns for the call's arguments.
 template <class Locks, class... Arguments>
 decltype(auto) lockFor(const Locks& locks, const Arguments&... arguments)
 {
@@ -77,7 +77,7 @@ decltype(auto) lockFor(const Locks& locks, const Arguments&... arguments)
     }
 }
 
-/// Gives the RedisLock whose name a function computes. Keeps the client's state alive, not the Client.
+/// Returns the RedisLock whose name a function computes. Keeps the client's state alive, not the Client.
 template <class NameOf>
 auto locksNamedBy(const Client& client, NameOf nameOf)
 {
@@ -88,8 +88,8 @@ auto locksNamedBy(const Client& client, NameOf nameOf)
 
 } // namespace detail
 
-/// Runs @p function while holding @p lock, and ends the hold whatever happens. Blocks for at most @p wait, then for as
-/// long as the function runs.
+/// Runs @p function while holding @p lock, and releases the lock whatever happens. Blocks for at most @p wait, then for
+/// as long as the function runs.
 ///
 /// @param lock of any kind, also a MultiLock or RedLock.
 /// @param wait how long to wait for the lock; zero: one attempt.
@@ -107,8 +107,8 @@ template <detail::AnyLock SomeLock, class Function>
 {
     return detail::runIfHeld(detail::GuardOf<SomeLock>(lock, wait, lease), std::forward<Function>(function));
 }
-/// As executeWithLock(lock, wait, lease, function), but errors of the lock are codes: the function has not run then.
-/// What the function throws comes out all the same. @p ec is cleared otherwise.
+/// As executeWithLock(lock, wait, lease, function), but errors of the lock are reported as codes; the function has not
+/// run then. Exceptions of the function still pass through. @p ec is cleared otherwise.
 template <detail::AnyLock SomeLock, class Function>
 [[nodiscard]] auto executeWithLock(const SomeLock& lock, Wait wait, Lease lease, Function&& function,
                                    std::error_code& ec)
@@ -117,7 +117,7 @@ template <detail::AnyLock SomeLock, class Function>
 }
 /// As executeWithLock(lock, wait, lease, function), until @p stop is stopped: a call that waits for the lock then ends
 /// soon, like the calls of a Lock that are called off (see LockCalls), and the function has not run. A function that
-/// runs goes on.
+/// already runs continues.
 template <detail::AnyLock SomeLock, class Function>
 [[nodiscard]] auto executeWithLock(const SomeLock& lock, Wait wait, Lease lease, std::stop_token stop,
                                    Function&& function)
@@ -136,10 +136,10 @@ template <detail::AnyLock SomeLock, class Function>
 
 /// Wraps a function once so that every call of it runs under a lock.
 ///
-/// Each call waits for the lock as long as it takes, holds it with `keepRenewing` and ends the hold when the function
+/// Each call waits for the lock as long as it takes, holds it with `keepRenewing`, and releases it when the function
 /// returns or throws.
-/// @param locks the lock, of any kind, also a MultiLock or RedLock; or a function that gives it, called with the
-///   arguments of each call. @param function what runs under the lock.
+/// @param locks the lock, of any kind, also a MultiLock or RedLock; or a function that returns it, called with the
+/// arguments of each call. @param function what runs under the lock.
 /// @return a function object with the arguments and result of @p function, that may be called by many threads if
 ///   @p locks and @p function may. A call throws LockError as Lock::lock(), and whatever the two throw.
 ///
@@ -157,7 +157,7 @@ template <class Locks, class Function>
     };
 }
 /// As locked(locks, function), but each call waits for the lock for at most @p wait, and holds it with @p lease; it
-/// gives what executeWithLock() gives: an empty `std::optional`, or false, when the lock was not acquired.
+/// returns what executeWithLock() returns: an empty `std::optional`, or false, when the lock was not acquired.
 template <class Locks, class Function>
 [[nodiscard]] auto locked(Locks locks, Wait wait, Lease lease, Function function)
 {
@@ -169,7 +169,7 @@ template <class Locks, class Function>
 }
 /// As locked(locks, function), with a RedisLock whose name is computed from the call's arguments.
 /// @param client where the locks live: the function object keeps its state, not the Client.
-/// @param nameOf called with the arguments; gives the lock's name.
+/// @param nameOf called with the arguments; returns the lock's name.
 ///
 /// @code
 /// auto sellLocked = redislock::locked(client, [](int id) { return fmt::format("stock:{}", id); }, sell);

@@ -1,5 +1,5 @@
 /// @file
-/// The lock whose holds have ever greater numbers.
+/// The lock whose holds have growing numbers.
 #pragma once
 
 #include "redislock/export.hpp"
@@ -13,23 +13,25 @@
 
 namespace redislock {
 
-/// A re-entrant lock that gives each hold a FencingToken, greater than those of all holds before it.
+/// A re-entrant lock that gives each hold a FencingToken greater than the tokens of all earlier holds.
 ///
-/// Hand the token to the resource with each change; a resource that refuses tokens smaller than the greatest it has
-/// seen is safe even from a holder that does not know yet that it lost the lock (Kleppmann 2016; Gray and Cheriton
+/// Send the token to the resource with each change; a resource that refuses any token smaller than the greatest it has
+/// seen is safe even from a holder that does not yet know that it lost the lock (Kleppmann 2016; Gray and Cheriton
 /// 1989).
 ///
-/// In Redis it is Redisson's `RFencedLock`: the hash of a RedisLock, and a counter beside it. Nested levels have the
-/// token of the outermost: the holder's own token stays valid. Guards have it as LockGuard::token().
+/// In Redis it is Redisson's `RFencedLock`: the hash of a RedisLock, and a counter beside it. Nested levels share the
+/// token of the outermost level, which stays valid. Guards provide it as LockGuard::token().
 ///
-/// **Guarantees**, besides those of Lock: tokens of one name grow, also after Redis lost acknowledged writes, as long
-/// as its clock is then not behind the last token: they are the microseconds since 1970, or one more than the last.
+/// **Guarantees**, besides those of Lock: the tokens of one name grow, even after Redis lost acknowledged writes,
+/// unless its clock is then behind the last token: a token is the number of microseconds since 1970, or one more than
+/// the last token.
 /// **Does not guarantee** that a resource is safe if it ignores the tokens.
 ///
 /// Thread safety, blocking and the rest: see Lock; nested levels: see RedisLock. A RedisLock of the same name excludes
-/// it, but its holders have no tokens.
+/// it, but gives its holders no tokens.
 ///
-/// **Cost**: as a RedisLock, and one key for each name without a time to live: it must outlast every holder.
+/// **Cost**: as a RedisLock, and for each name one more key without a time to live, because it must outlast every
+/// holder.
 ///
 /// @code
 /// redislock::FencedLock lock = client.getFencedLock("ledger");
@@ -47,11 +49,11 @@ public:
     /// As lock(Lease, ec): zero with a code on errors.
     FencingToken lockAndGetToken(Lease lease, std::error_code& ec) const;
 
-    /// As tryLock(): nothing when others hold the lock. @throws LockError as tryLock().
+    /// As tryLock(): empty when others hold the lock. @throws LockError as tryLock().
     [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken() const;
     /// As tryLock(ec).
     [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken(std::error_code& ec) const;
-    /// As tryLock(Wait, Lease, stop): nothing when the wait is over, or called off. @throws LockError as
+    /// As tryLock(Wait, Lease, stop): empty when the wait is over, or was called off. @throws LockError as
     /// tryLock(Wait, Lease).
     [[nodiscard]] std::optional<FencingToken> tryLockAndGetToken(Wait wait, Lease lease = keepRenewing,
                                                                  std::stop_token stop = {}) const;

@@ -1,5 +1,5 @@
 /// @file
-/// The other half of a FencedLock: a resource that refuses late writers.
+/// The other half of a FencedLock: a resource that refuses writes of former holders.
 #pragma once
 
 #include "redislock/identity.hpp"
@@ -15,8 +15,8 @@ namespace redislock {
 
 /// How often the holder of one token may write.
 enum class TokenUse : std::uint8_t {
-    manyTimes, ///< as often as it likes, until a holder of a greater token has written
-    once,      ///< once: a request that is sent twice, or that comes again after a failure, is refused the second time
+    manyTimes, ///< any number of times, until a holder of a greater token has written
+    once,      ///< once: a request that is sent twice, or repeated after a failure, is refused the second time
 };
 
 /// The enumerator's name; for other values "unknown".
@@ -25,13 +25,13 @@ constexpr std::string_view toString(TokenUse use) noexcept
     return use == TokenUse::manyTimes ? "manyTimes" : use == TokenUse::once ? "once" : "unknown";
 }
 
-/// Stands before a resource that lives in this process, and lets no holder write after one with a greater token.
+/// Guards a resource in this process: no holder can write after a holder with a greater token.
 ///
-/// A holder that was stopped for longer than its lease does not know that it lost the lock. Its write carries its
-/// token, and the gate has seen a greater one by then. A gate knows what it has seen, and nothing else: keep it as long
-/// as the resource, and begin with the token that is stored beside the data where those outlive the process.
+/// A holder that was paused for longer than its lease does not know that it lost the lock. Its write carries its token,
+/// and by then the gate has seen a greater one. A gate knows only the tokens that it has seen: keep it as long as the
+/// resource, and if the data outlive the process, start it with a token that is stored beside them.
 ///
-/// **Thread safety**: safe; writes go through one at a time. **Blocking**: behind another write. **Cost**: a mutex.
+/// **Thread safety**: safe; one write runs at a time. **Blocking**: while another write runs. **Cost**: a mutex.
 /// Source: Kleppmann 2016, "How to do distributed locking".
 ///
 /// @code
@@ -42,14 +42,14 @@ constexpr std::string_view toString(TokenUse use) noexcept
 /// @endcode
 class TokenGate {
 public:
-    /// @param seen the greatest token that has written so far; zero: none has
+    /// @param seen the greatest token that has written so far; zero: none
     explicit TokenGate(FencingToken seen = {}) noexcept : greatest_(seen) {}
 
-    /// Writes, unless a greater token has written, or this one has and may not again. Check and write are one step: no
-    /// other write comes between them.
+    /// Runs @p write, unless a greater token has written, or this one has and may not write again. Check and write are
+    /// one step: no other write comes between them.
     ///
-    /// A write that throws has been admitted: it may have done half of its work. What it throws comes out.
-    /// @return whether it was admitted. A token of zero, which no hold has, is never admitted.
+    /// A write that throws counts as admitted: it may have done half of its work. Its exception passes through.
+    /// @return whether it was admitted. The token zero, which no hold has, is never admitted.
     template <class Write>
     bool admit(FencingToken token, Write&& write, TokenUse use = TokenUse::manyTimes)
     {
@@ -74,10 +74,10 @@ private:
     FencingToken greatest_;
 };
 
-/// The same for a resource that lives in Redis: a Lua script that does what @p body does, unless a greater token has
-/// written, or this one has and may not again. It is one step, as every script is.
+/// The same for a resource in Redis: a Lua script that runs @p body, unless a greater token has written, or this one
+/// has and may not write again. Like every script, it is one step.
 ///
-/// Send it with `EVAL` or `EVALSHA` through your own client of Redis:
+/// Send it with `EVAL` or `EVALSHA` through your own Redis client:
 ///
 /// | argument | |
 /// |---|---|
@@ -87,10 +87,10 @@ private:
 /// | `ARGV[2]` | how many milliseconds `KEYS[1]` is kept after this write: for longer than any writer can be late |
 /// | `ARGV[3]` and on | the arguments of @p body |
 ///
-/// @return the text. The script answers what @p body returns, or the error `FENCED …`, and has then changed nothing; or
-///   the error `ERR …` for a token or a time that is not a whole number above zero.
+/// @return the text. The script returns what @p body returns, or the error `FENCED …`, having changed nothing; or the
+/// error `ERR …` for a token or a time that is not a whole number above zero.
 ///
-/// **Needs** Redis 5. **Does not guarantee** anything against a writer that does not use it.
+/// **Needs** Redis 6.2. **Does not guarantee** anything against a writer that does not use it.
 ///
 /// @code
 /// const auto script = redislock::fencedScript("return redis.call('set', KEYS[2], ARGV[3])");

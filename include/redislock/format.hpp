@@ -2,8 +2,8 @@
 /// The library's values for fmt: `fmt::print("{} {:>12}", lock.unlock(), redislock::Errc::unreachable)`.
 ///
 /// The only header that needs fmt: a program that includes it must link fmt itself (`fmt::fmt`). redislock.hpp does not
-/// include it. An enumeration is formatted as toString() names it, with the options of a string; `HolderId` and
-/// `FencingToken` as numbers, an `Endpoint` as its str().
+/// include it. An enumerator is formatted as the name that toString() gives, with the options of a string; `HolderId`
+/// and `FencingToken` as numbers, an `Endpoint` as its str().
 #pragma once
 
 #include "redislock/endpoint.hpp"
@@ -44,6 +44,7 @@ struct NumberFormatter : fmt::formatter<std::uint64_t> {
 
 } // namespace redislock::detail
 
+/// @cond
 template <>
 struct fmt::formatter<redislock::Errc> : redislock::detail::NameFormatter<redislock::Errc> {
 };
@@ -82,3 +83,4 @@ struct fmt::formatter<redislock::Endpoint> : fmt::formatter<std::string_view> {
         return fmt::formatter<std::string_view>::format(endpoint.str(), context);
     }
 };
+/// @endcond

@@ -1,5 +1,5 @@
 /// @file
-/// The scope that holds several locks as one.
+/// A scope that holds several locks as one.
 #pragma once
 
 #include "redislock/error.hpp"
@@ -25,9 +25,9 @@ namespace redislock {
 
 /// Holds a MultiLock or a RedLock for the length of a scope and knows whether it still does.
 ///
-/// **Guarantees**: ends every member it holds, once, whatever became of the others; its destructor neither waits nor
-/// throws: the hold counts as ended at once, the releases are sent without waiting for the answers and repeated in the
-/// background. A member whose grant was still under way is given back as soon as it comes.
+/// **Guarantees**: releases every member that it holds, once, whatever happened to the others; its destructor neither
+/// waits nor throws: the hold counts as ended at once, and the releases are sent without waiting for the answers, and
+/// repeated in the background. A member whose grant is still under way is released as soon as the grant arrives.
 /// **Does not guarantee** that the locks are free for others the moment the destructor returns: use release() to wait
 /// for that.
 ///
@@ -39,10 +39,10 @@ namespace redislock {
 ///
 /// Held means: enough members (MultiLock: all; RedLock: a majority) are held and valid now.
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A guard may be moved to, and ended on, another
-/// thread. **Lifetime**: may outlive the lock objects and the Clients.
-/// **If the group is lost** (so many members are lost that the rest are not enough): operator bool turns false,
-/// stopToken() is stopped, and the members that are left are released.
+/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A guard may be moved to another thread, and
+/// released there. **Lifetime**: may outlive the lock objects and the Clients.
+/// **If the group is lost** (too few members are left): operator bool turns false, stopToken() is stopped, and the
+/// remaining members are released.
 /// **Cost**: one request to each member; the destructor waits for nothing.
 ///
 /// @code
@@ -87,12 +87,13 @@ public:
     /// Whether enough members are held and valid now, judged by this process' clock alone. Does not block.
     [[nodiscard]] explicit operator bool() const noexcept;
 
-    /// Ends the hold of all members at once and waits until enough of them are confirmed to be free (MultiLock: all;
-    /// RedLock: a majority, so that a server that hangs does not hang the caller; the others go on in the background).
-    /// Blocks, each member with the bounds of Lock::unlock(). On the own thread of a member's client it does not wait
-    /// and returns `unconfirmed`.
-    /// @return `released`: another may have the group now; `unconfirmed`: too few answers; `alreadyLost`: the group, or
-    /// what made it one, was lost before. @throws LockError `notHeld` when the guard is empty or was released before.
+    /// Releases all members at once, and waits until enough releases are confirmed (MultiLock: all; RedLock: a
+    /// majority, so that one hanging server does not block the caller; the others continue in the background). Blocks,
+    /// each member with the bounds of Lock::unlock(). On the own thread of a member's client it does not wait and
+    /// returns `unconfirmed`.
+    /// @return `released`: others may have the group now; `unconfirmed`: too few answers; `alreadyLost`: the group had
+    /// been lost, or too few members were left. @throws LockError `notHeld` when the guard is empty or was released
+    /// before.
     Unlocked release();
     /// As release(), without exceptions.
     Unlocked release(std::error_code& ec);
@@ -100,7 +101,8 @@ public:
     /// Ends the hold at once, and calls the handler when that is confirmed; results as for release().
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
     /// on its associated executor; without one on the own thread of a member's client, where it must not block.
-    /// `Errc::notHeld` when the guard is empty or was released before. Cannot be cancelled: it is bounded by itself.
+    /// `Errc::notHeld` when the guard is empty or was released before. Cannot be cancelled, since it has its own time
+    /// limit.
     template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
     auto asyncRelease(Token&& token = Token())
     {
@@ -114,7 +116,7 @@ public:
     /// Stopped when the group is lost, whatever the servers and the network do; already stopped when empty; never
     /// stopped by a regular release. Stop callbacks run on the own thread of a member's client and must not block. Does
     /// not block.
-    /// @param when `StopAt::atRisk`: stopped earlier, when so many members are at risk that the others are not enough.
+    /// @param when `StopAt::atRisk`: stopped earlier, when too few members are not at risk.
     [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
     /// How long enough members are certain to last without another renewal; 0 when empty or lost. Does not block.
     [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;

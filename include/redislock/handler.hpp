@@ -1,5 +1,5 @@
 /// @file
-/// The completion handlers of asynchronous calls, and the contexts in which they wait.
+/// The completion handlers of asynchronous calls, and their execution contexts.
 #pragma once
 
 #include "redislock/asio_options.hpp"
@@ -30,8 +30,8 @@ class promise_executor;
 
 namespace redislock {
 
-/// What asynchronous calls take: a completion token of Asio for a call that ends with a code and these results, a
-/// function object that can be called with them among others.
+/// The parameter of asynchronous calls: a completion token of Asio for a call that ends with a code and these results,
+/// for instance a function object that can be called with them.
 template <class Token, class... Results>
 concept CompletionTokenFor = boost::asio::completion_token_for<Token, void(boost::system::error_code, Results...)>;
 
@@ -48,8 +48,8 @@ constexpr bool isOfTheSystem = std::is_same_v<
 template <class T, class Blocking>
 constexpr bool isOfTheSystem<boost::asio::detail::promise_executor<T, Blocking>> = true;
 
-/// The context of a handler's own executor; null without an executor, for one that does not say its context, and for
-/// the system's context.
+/// The context of a handler's own executor; null without an executor, for an executor that does not tell its context,
+/// and for the system's context.
 template <class User>
 boost::asio::execution_context* contextOf(const User& handler)
 {

@@ -95,7 +95,7 @@ auto explaining(Handler handler, const char* verb, const std::shared_ptr<State>&
 }
 
 /// async_initiate() with a code for most tokens, and with an exception that says what failed for those that throw it.
-/// @param verb, state passed to failureOf(). @param begin called with the handler of a code, and the arguments.
+/// @param verb passed to failureOf(), as `state` is. @param begin called with the handler of a code, and the arguments.
 template <class Token, class Result, class State, class Begin, class... Arguments>
 auto initiate(const char* verb, const std::shared_ptr<State>& state, Begin begin, Token& token,
               Arguments&&... arguments)

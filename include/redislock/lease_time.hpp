@@ -8,17 +8,17 @@
 
 namespace redislock {
 
-/// The shortest lease that can be asked for: 10 ms.
+/// The shortest lease: 10 ms.
 inline constexpr std::chrono::milliseconds minLease{10};
 
-/// The longest lease that can be asked for: 30 days.
+/// The longest lease: 30 days.
 inline constexpr std::chrono::milliseconds maxLease = std::chrono::hours(24 * 30);
 
 /// How long Redis keeps a lock for its holder: a fixed time, or `keepRenewing`.
 ///
 /// Any `std::chrono` duration converts to a fixed lease, rounded **down** to whole milliseconds. A fixed lease is valid
-/// between `minLease` and `maxLease`; whatever is outside (zero, negative, `duration::max()`) is kept as it is and
-/// refused with `Errc::invalidArgument` by the call that gets it, before any I/O.
+/// between `minLease` and `maxLease`; any other value (zero, negative, `duration::max()`) is kept as it is, and the
+/// call that receives it fails with `Errc::invalidArgument` before any I/O.
 class Lease {
 public:
     /// A fixed lease. @param d 10 ms … 30 days; rounded down to whole milliseconds.
@@ -31,8 +31,7 @@ public:
         }
     }
 
-    /// A lease of the watchdog's timeout (`Config::watchdogTimeout`), renewed every third of it until the lock is
-    /// ended.
+    /// A lease of `Config::watchdogTimeout`, renewed after every third of it until the lock is released.
     static constexpr Lease renewed() noexcept { return Lease(Renewed{}); }
 
     /// Whether the watchdog renews this lease.
@@ -44,7 +43,7 @@ public:
         return isRenewed() ? std::chrono::milliseconds::zero() : fixed_;
     }
 
-    /// Whether the lease may be asked for.
+    /// Whether the lease is in its range.
     [[nodiscard]] constexpr bool isValid() const noexcept
     {
         return isRenewed() || (fixed_ >= minLease && fixed_ <= maxLease);
@@ -61,17 +60,17 @@ private:
     std::chrono::milliseconds fixed_;
 };
 
-/// The default lease: the watchdog renews it until the lock is ended.
+/// The default lease: the watchdog renews it until the lock is released.
 inline constexpr Lease keepRenewing = Lease::renewed();
 
 /// The lease of a permit of `PermitExpirableSemaphore` that stays taken until it is released. **If its process crashes,
-/// it is lost**, until somebody releases it by its id or sets the number of permits anew.
+/// the permit stays taken** until somebody releases it by its id or sets the number of permits again.
 inline constexpr Lease nonExpiring{std::chrono::milliseconds::max()};
 
-/// How long a caller is ready to wait for a lock.
+/// How long a caller waits for a lock.
 ///
 /// Any `std::chrono` duration converts, rounded **up** to whole milliseconds. Zero and negative durations mean one
-/// attempt; `milliseconds::max()`, and whatever is too long for the clock (292 years), means `waitForever`.
+/// attempt; `milliseconds::max()`, and any duration that is too long for the clock (292 years), means `waitForever`.
 class Wait {
 public:
     /// @param d how long to wait; zero or negative: one attempt.
@@ -87,8 +86,8 @@ public:
         }
     }
 
-    /// Until a moment of any clock, counted from @p now; a moment that has come means one attempt, and one that is too
-    /// far away for nanoseconds `waitForever`.
+    /// Until a moment of any clock, counted from @p now; a moment in the past means one attempt, and one too far away
+    /// to count in nanoseconds means `waitForever`.
     template <class Moment, class Now>
     static constexpr Wait until(const Moment& moment, const Now& now) noexcept
     {
@@ -103,7 +102,7 @@ public:
         return tooFar ? nanoseconds::max() : nanoseconds(span);
     }
 
-    /// The time to wait; `milliseconds::max()` for ever.
+    /// The time to wait; `milliseconds::max()`: for ever.
     [[nodiscard]] constexpr std::chrono::milliseconds span() const noexcept { return span_; }
 
     /// Whether this is one attempt without waiting.

@@ -20,28 +20,27 @@
 
 namespace redislock {
 
-/// The calls that acquire: those that throw, those with codes, those under the names of the standard, and the
-/// asynchronous ones. The base of Lock and of GroupLock, which say what acquiring means, and which errors there are.
-/// Not made by itself.
+/// The calls that acquire: those that throw, those that report codes, those with the standard's names, and the
+/// asynchronous ones. The base class of Lock and of GroupLock, which define what acquiring means, and list the errors.
 ///
-/// **Calling off**: those that take a `std::stop_token` return false, without an error, soon after it was stopped (a
-/// few milliseconds, whatever the server does), and at once, without any I/O, if it was stopped before. Nothing is held
-/// then, and nothing of the call stays behind: what Redis may have granted is given back in the background, for which
-/// Client::shutdown() waits within its time. A call that is granted the lock at the same moment may return true.
-/// Whoever stops the token only wakes the thread that waits: request_stop() does not wait for it, and may be called
-/// anywhere, also in an Observer or a stop callback. Bad arguments are errors all the same.
-/// @tparam Self the lock. @tparam Guard what holds it for an asynchronous caller.
+/// **Calling off**: calls that take a `std::stop_token` return false, without an error, soon after it was stopped
+/// (within a few milliseconds, whatever the server does), and at once, without any I/O, if it was stopped before. They
+/// hold nothing then: what Redis may have granted is released in the background, and Client::shutdown() waits for that
+/// within its time. A call that is granted the lock at the same moment may return true. request_stop() only wakes the
+/// waiting thread; it does not wait for it, and may be called anywhere, even in an Observer or a stop callback. Bad
+/// arguments are still reported as errors.
+/// @tparam Self the lock. @tparam Guard the guard that holds it for an asynchronous caller.
 template <class Self, class Guard>
 class LockCalls {
 public:
-    /// Acquires the lock, waiting as long as it takes; the watchdog renews it until it is ended. Blocks.
+    /// Acquires the lock, waiting as long as it takes; the watchdog renews it until it is released. Blocks.
     /// @throws LockError see the lock. After an exception nothing is held by this call.
     void lock() const { lock(keepRenewing); }
     /// As lock(), without exceptions: @p ec is cleared on success.
     void lock(std::error_code& ec) const { lock(keepRenewing, ec); }
 
     /// Acquires the lock with a fixed lease: it is not renewed and is lost when @p lease is over. Blocks.
-    /// @param lease 10 ms … 30 days, or `keepRenewing`; a nested lease never shortens what the outer holds have.
+    /// @param lease 10 ms … 30 days, or `keepRenewing`; a nested lease never shortens the outer holds.
     /// @throws LockError `invalidArgument` for any other lease, before any I/O; otherwise as lock().
     void lock(Lease lease) const { acquire("lock", waitForever, lease, nullptr); }
     /// As lock(Lease), without exceptions.
@@ -66,18 +65,18 @@ public:
     }
 
     /// One attempt: asks Redis once and does not wait for the holder. Blocks for the round trip.
-    /// @return whether the lock is now held. @throws LockError as lock(); a server is `unreachable` as soon as all its
-    /// addresses have refused once (not more often than every 50 ms), and one that does not answer after
+    /// @return whether the lock is now held. @throws LockError as lock(); `unreachable` as soon as all addresses of the
+    /// server have refused once (at most one attempt every 50 ms), or when a server has not answered for
     /// `Config::commandTimeout`.
     [[nodiscard]] bool tryLock() const { return tryLock(oneAttempt); }
     /// As tryLock(), without exceptions; false with a code on errors.
     [[nodiscard]] bool tryLock(std::error_code& ec) const { return tryLock(oneAttempt, ec); }
 
-    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens. When the wait ends while a request is
-    /// under way, the result is false if another was known to hold the lock since the call began, and `unreachable` if
-    /// nobody has answered yet, or for `Config::commandTimeout`; what Redis grants after that is given back in the
-    /// background. A wait shorter than the way to the server and back, or than connecting where that is to be done
-    /// first, is `unreachable` therefore; tryLock() has `Config::commandTimeout` for its one attempt.
+    /// Tries until @p wait is over. Blocks for at most @p wait, whatever happens. If the wait ends while a request is
+    /// under way, the result is false if a reply since the beginning of the call said that another holds the lock, and
+    /// `unreachable` if there was no reply yet, or none for `Config::commandTimeout`; what Redis grants after that is
+    /// released in the background. So a wait shorter than a round trip (or than connecting, if there is no connection
+    /// yet) is `unreachable`; tryLock() has `Config::commandTimeout` for its one attempt.
     /// @param wait zero or negative: as tryLock(); `waitForever`: as lock(lease).
     /// @param lease 10 ms … 30 days, or `keepRenewing`. Counted from the attempt that won, not from the start of the
     /// wait.
@@ -106,12 +105,12 @@ public:
     }
 
     /// Tries until @p wait is over, with pauses of the caller's choice between the attempts, instead of waiting for a
-    /// notification: for names that are held for microseconds, or servers without messages. It asks for itself and
-    /// stands in no queue, not in a fair lock's either, so that it holds up nobody however long it pauses. Otherwise as
-    /// tryLock(Wait, Lease).
+    /// notification: for names that are held for microseconds, or servers without pub/sub. The call has no place in any
+    /// queue, not even in that of a fair lock, so that a long pause delays no other waiter. Otherwise as tryLock(Wait,
+    /// Lease).
     /// @param retry the pauses; when it gives up, the lock counts as not acquired. Its function is called on this
     /// thread.
-    /// @param stop calls it off when it is stopped; while the policy's function runs, when that has returned.
+    /// @param stop calls it off when it is stopped, but not before a running function of the policy has returned.
     /// @throws LockError `invalidArgument`, with the exception nested (`std::rethrow_if_nested`), when that function
     /// throws.
     [[nodiscard]] bool tryLock(Wait wait, Lease lease, RetryPolicy retry, std::stop_token stop = {}) const
@@ -130,7 +129,7 @@ public:
         return self().acquire(wait, lease, shared(std::move(retry)), stop, ec);
     }
 
-    /// tryLock() under the name that the standard looks for (*Lockable*).
+    /// tryLock() under the standard's name (*Lockable*).
     [[nodiscard]] bool try_lock() const { return tryLock(); }
     /// tryLock(wait) under the standard's name (*TimedLockable*).
     template <class Rep, class Period>
@@ -147,24 +146,25 @@ public:
 
     /// Acquires the lock without blocking a thread; the watchdog renews it until the guard ends it.
     ///
-    /// The hold is the guard's, not a thread's: it is not re-entrant, a second asyncLock() waits for the first, and the
-    /// guard may be used on any thread. While waiting it stands in one queue with the threads of the lock's client.
+    /// The hold belongs to the guard, not to a thread: it is not re-entrant, a second asyncLock() waits for the first,
+    /// and the guard may be used on any thread. While it waits, the call shares one queue with the threads of the
+    /// lock's client.
     /// @param token any completion token for `void(boost::system::error_code, Guard)`. The handler is called once, on
     /// its associated executor; without one on the client's own thread (of one of its members, if the lock has some),
-    /// where it must not block, and never in a forked child. What it throws comes out of `run()` of its context; on the
-    /// client's own thread it ends the process (`std::terminate`). The default is `boost::asio::deferred`: the call
-    /// begins when it is awaited, `co_await lock.asyncLock()`. With `use_awaitable` an exception also names the call,
-    /// the lock and the server, and calls can be combined by Asio's `||` and `&&`; what Asio throws for a deferred call
-    /// has the code alone.
-    /// Errors as lock(), as codes: `Errc`, which compares with `std::error_code` and `boost::system::error_code`.
+    /// where it must not block, and never in a forked child. An exception of the handler passes through `run()` of its
+    /// context; on the client's own thread it ends the process (`std::terminate`). The default is
+    /// `boost::asio::deferred`: the call begins when it is awaited, `co_await lock.asyncLock()`. With `use_awaitable`,
+    /// an exception also names the call, the lock and the server, and calls can be combined by Asio's `||` and `&&`;
+    /// the exception that Asio throws for a deferred call has only the code. Errors as lock(), as codes: `Errc`, which
+    /// compares with `std::error_code` and `boost::system::error_code`.
     /// **Cancellation** (terminal, partial and total): ends the call with `boost::asio::error::operation_aborted` and
     /// nothing held; what Redis may have granted meanwhile is released in the background. After the client's end:
     /// `Errc::shutdown`. **Lifetime**: the context of the handler's executor (an `io_context`, a `thread_pool`) counts
-    /// the call as work until the handler ran. It may be destroyed before that, also before or while the client is: it
-    /// then destroys the handler, on the thread that destroys the context, as it does those of its own timers and
-    /// sockets; the call is cancelled and a guard that was on its way gives its hold back.
-    /// `boost::asio::any_completion_executor`, which an `any_completion_handler` has, and an executor of your own
-    /// without `boost::asio::execution::context` do not tell their context: it must outlive the call.
+    /// the call as work until the handler has run. The context may be destroyed earlier, even before or while the
+    /// client is destroyed: it then destroys the handler, on the thread that destroys the context, as it does the
+    /// handlers of its own timers and sockets; the call is cancelled, and a guard that was on its way releases its
+    /// hold. `boost::asio::any_completion_executor`, which an `any_completion_handler` has, and an executor of your own
+    /// without `boost::asio::execution::context`, do not tell their context: that context must outlive the call.
     template <CompletionTokenFor<Guard> Token = boost::asio::deferred_t>
     auto asyncLock(Token&& token = Token()) const
     {
@@ -203,7 +203,7 @@ public:
     }
 
 protected:
-    /// How a call waits; null: as the lock waits by default.
+    /// How a call waits; null: in the lock's own way.
     using Retry = std::shared_ptr<const RetryPolicy>;
 
     ~LockCalls() = default;

@@ -1,5 +1,5 @@
 /// @file
-/// The scope that holds a lock.
+/// A scope that holds a lock.
 #pragma once
 
 #include "redislock/error.hpp"
@@ -27,13 +27,13 @@ namespace redislock {
 
 /// Holds a lock for the length of a scope and knows whether it still does.
 ///
-/// **Guarantees**: ends exactly the level it took, once, on whatever thread it is destroyed; its destructor neither
-/// waits nor throws: the hold counts as ended at once, the release is sent without waiting for the answer, and repeated
-/// in the background while the lease lasts. That makes it faster than unlock() by a round trip.
+/// **Guarantees**: ends exactly the level that it took, once, on whatever thread it is destroyed; its destructor
+/// neither waits nor throws: the hold counts as ended at once, and the release is sent without waiting for the answer,
+/// and repeated in the background while the lease lasts. So it is faster than unlock() by a round trip.
 /// **Does not guarantee** that the lock is free for others the moment the destructor returns: use release() to wait for
-/// that. If the process ends by `_exit`, `quick_exit` or `exec`, the request has as a rule been given to the operating
-/// system before; but not without a connection, nor if its socket takes no more, nor for a guard from asyncLock(). Call
-/// release() then.
+/// that. If the process ends by `_exit`, `quick_exit` or `exec`, the operating system usually has the request by then;
+/// but not if there is no connection, if the socket's buffer is full, or for a guard from asyncLock(). Call release()
+/// in such programs.
 ///
 /// | state               | operator bool | release()      | destructor          |
 /// |---------------------|---------------|----------------|---------------------|
@@ -41,11 +41,11 @@ namespace redislock {
 /// | held                | true          | ends it, waits | ends it, does not wait |
 /// | lost                | false         | `alreadyLost`  | nothing             |
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A guard may be moved to, and ended on, another
-/// thread; until then the thread that made it counts as the holder (re-entrance, holdCount()).
+/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A guard may be moved to another thread, and
+/// released there; until then the thread that made it counts as the holder (re-entrance, holdCount()).
 /// **Lifetime**: may outlive the lock object and the Client; after the Client's shutdown it does nothing.
 /// **If the lock is lost**: operator bool turns false, stopToken() is stopped.
-/// **Cost**: acquiring as Lock::lock(); the destructor writes one request and waits for nothing.
+/// **Cost**: to acquire, as Lock::lock(); the destructor writes one request and does not wait.
 ///
 /// @code
 /// if (redislock::LockGuard held(lock, 100ms, 10s); held) { sell(held.stopToken()); }
@@ -98,8 +98,8 @@ public:
     /// results as for release().
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
     /// on its associated executor; without one on the client's own thread, where it must not block. `Errc::notHeld`
-    /// when the guard is empty or was released before. Cannot be cancelled: it is bounded by itself, and goes on when
-    /// the executor's context ends before it. The end of a nested level is `stillHeld`, at once.
+    /// when the guard is empty or was released before. Cannot be cancelled, since it has its own time limit; it
+    /// continues if the executor's context ends first. For a nested level the result is `stillHeld`, at once.
     template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>
     auto asyncRelease(Token&& token = Token())
     {
@@ -114,7 +114,8 @@ public:
     [[nodiscard]] std::stop_token stopToken(StopAt when = StopAt::lost) const noexcept;
     /// As Lock::validFor(), for this guard's hold; 0 when empty.
     [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
-    /// The token of a FencedLock's hold, for the resource that the lock guards; nothing when empty or of another kind.
+    /// The token of a FencedLock's hold, for the resource that the lock protects; empty for an empty guard and for
+    /// other kinds.
     [[nodiscard]] std::optional<FencingToken> token() const noexcept
     {
         return token_ == 0 ? std::nullopt : std::optional(FencingToken{token_});

@@ -17,11 +17,11 @@
 
 namespace redislock {
 
-/// How much a line of a log matters; the later, the more.
+/// How important a log line is, in ascending order.
 enum class LogLevel : std::uint8_t {
-    debug,   ///< what calls do anyway: acquired, contended, renewed, released
+    debug,   ///< normal operation: acquired, contended, renewed, released
     info,    ///< connected, and notifications that were missed
-    warning, ///< what ends in a loss unless it passes, and what slows waiters down
+    warning, ///< what leads to a loss unless it passes, and what slows waiters down
     error,   ///< a hold was lost, or a release was not confirmed
 };
 
@@ -33,7 +33,7 @@ constexpr std::string_view toString(LogLevel level) noexcept
     return index < std::size(names) ? names[index] : "unknown";
 }
 
-/// Writes each event as one line to a function of the user's, which hands it on to a log.
+/// Writes each event as one line to a function of the user, which passes it on to a log.
 ///
 /// | level   | events |
 /// |---------|--------|
@@ -42,15 +42,15 @@ constexpr std::string_view toString(LogLevel level) noexcept
 /// | warning | renewalFailed, atRisk, heldTooLong, keyWithoutTtl, subscribeRefused, disconnected, warned |
 /// | error   | lost, unconfirmed |
 ///
-/// **Guarantees**: a line is printable ASCII without a line break, whatever the names are: `\xHH` stands for each other
-/// byte, and a name is cut after 200 characters. It never holds a password. **Does not guarantee** the wording, which
-/// may change with any version: programs that count events derive from Observer.
+/// **Guarantees**: a line is printable ASCII without a line break, whatever the names are: any other byte is written as
+/// `\xHH`, and a name is cut after 200 characters. It never contains a password. **Does not guarantee** the wording,
+/// which may change with any version: programs that count events should derive from Observer.
 ///
-/// **Thread safety**: safe if the sink is. The sink is called on the thread of the client that has the observer; of
-/// several clients with one observer, at the same time. **Blocking**: renewals wait behind the sink, so it must not
+/// **Thread safety**: safe if the sink is. The sink is called on the thread of the client that has the observer; if
+/// several clients share the observer, at the same time. **Blocking**: renewals wait for the sink, so it must not
 /// block: a log that writes to a slow disk needs a queue. **If the sink throws**, or there is no memory for a line,
-/// that line is lost and nothing else. **Cost**: about a microsecond a line on the client's thread; lines below the
-/// least level are not made.
+/// only that line is lost. **Cost**: about a microsecond per line on the client's thread; lines below the least level
+/// are not made.
 ///
 /// @code
 /// config.observer = std::make_shared<redislock::LoggingObserver>(
@@ -64,7 +64,7 @@ public:
     /// Receives each line, without a line break at its end. The view is valid during the call only.
     using Sink = std::function<void(LogLevel level, std::string_view line)>;
 
-    /// @param sink not empty. @param least lines of lower levels are left out; the default leaves out none.
+    /// @param sink not empty. @param least lines of lower levels are left out; by default, none are.
     /// @throws LockError `invalidArgument`: the sink is empty.
     explicit LoggingObserver(Sink sink, LogLevel least = LogLevel::debug);
 

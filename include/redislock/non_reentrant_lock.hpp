@@ -7,8 +7,8 @@
 
 namespace redislock {
 
-/// A lock that its holder cannot take twice: the `std::timed_mutex` of a fleet, for code that must not be entered twice
-/// by one thread either.
+/// A lock that its holder cannot take twice: the `std::timed_mutex` of a fleet, for code that even one thread must not
+/// enter twice.
 ///
 /// In Redis it is a RedisLock, and Redisson's non-re-entrant `RLock`: both exclude and wake each other.
 ///
@@ -18,10 +18,10 @@ namespace redislock {
 /// |-----------------------------|--------------------------------------------------------|
 /// | held                        | `wouldDeadlock` at once, in every form; nothing is sent |
 ///
-/// A call that is called off before it begins returns false all the same.
+/// A call that is called off before it begins still returns false.
 ///
 /// **Does not guarantee** that an asynchronous operation notices that its own program holds the lock: a guard belongs
-/// to no thread, and the operation waits.
+/// to no thread, so the operation waits.
 ///
 /// @code
 /// redislock::NonReentrantLock lock = client.getNonReentrantLock("report:daily");

@@ -1,5 +1,5 @@
 /// @file
-/// A permit of an expirable semaphore, held by a scope.
+/// A permit of an expirable semaphore, held for a scope.
 #pragma once
 
 #include "redislock/error.hpp"
@@ -19,12 +19,12 @@
 
 namespace redislock {
 
-/// One permit of a PermitExpirableSemaphore, held by a scope or by whoever the guard is moved to.
+/// One permit of a PermitExpirableSemaphore, held until this object, or the one that it is moved to, is destroyed.
 ///
-/// **Guarantees**: the destructor gives the permit back, and neither throws nor waits: the request is sent in the
-/// background and repeated until it is answered, for a minute. validFor() ends before Redis may give the permit to
-/// another. **Does not guarantee** that the permit is free for others the moment the destructor returns: use release()
-/// to wait for that. A permit is not renewed by itself: PermitExpirableSemaphore::updateLeaseTime().
+/// **Guarantees**: the destructor releases the permit, and neither throws nor waits: the request is sent in the
+/// background and repeated until it is answered, for up to a minute. validFor() reaches 0 before Redis may give the
+/// permit to another. **Does not guarantee** that the permit is free for others the moment the destructor returns: use
+/// release() to wait for that. A permit is not renewed automatically: see PermitExpirableSemaphore::updateLeaseTime().
 ///
 /// | state             | operator bool | release()      | destructor             |
 /// |-------------------|---------------|----------------|------------------------|
@@ -32,8 +32,9 @@ namespace redislock {
 /// | held              | true          | ends it, waits | ends it, does not wait |
 /// | lease over        | false         | `alreadyLost`  | nothing in effect      |
 ///
-/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A permit may be moved to, and ended on, another
-/// thread. **Lifetime**: may outlive the semaphore object and the Client; after the Client's shutdown it does nothing.
+/// **Thread safety**: distinct objects: safe. Shared objects: unsafe. A permit may be moved to another thread, and
+/// released there. **Lifetime**: may outlive the semaphore object and the Client; after the Client's shutdown it does
+/// nothing.
 /// **If the permit is lost** (lease over): operator bool turns false; no function is called.
 ///
 /// @code
@@ -55,19 +56,19 @@ public:
     /// How long the permit is certain to last; `milliseconds::max()` for a non-expiring one, 0 when empty. Does not
     /// block.
     [[nodiscard]] std::chrono::milliseconds validFor() const noexcept;
-    /// Its name in Redis, 32 hex digits, with which any process may release it; empty when empty.
+    /// Its id in Redis, 32 hex digits, by which any process may release it; empty for an empty permit.
     [[nodiscard]] const std::string& id() const noexcept;
 
-    /// Gives the permit back and waits for the answer, for at most `Config::unreachableAfter`; then it returns
-    /// `unconfirmed`, and goes on in the background. A server that denies it (`authFailed`, `permissionDenied`) makes
-    /// it `unconfirmed` at once.
+    /// Releases the permit and waits for the answer, for at most `Config::unreachableAfter`; then it returns
+    /// `unconfirmed`, and continues in the background. If the server denies the request (`authFailed`,
+    /// `permissionDenied`), it returns `unconfirmed` at once.
     /// @return `released`; `alreadyLost` when its lease was over, or Redis no longer had it; `unconfirmed`.
     /// @throws LockError `notHeld` when the permit is empty or was released before.
     Unlocked release();
     /// As release(), without exceptions.
     Unlocked release(std::error_code& ec);
 
-    /// release() without blocking a thread: the permit is empty from here on.
+    /// release() without blocking a thread; the permit is empty at once.
     /// @param token any completion token for `void(boost::system::error_code, Unlocked)`. The handler is called once,
     /// on its associated executor; without one on the client's own thread, where it must not block.
     template <CompletionTokenFor<Unlocked> Token = boost::asio::deferred_t>

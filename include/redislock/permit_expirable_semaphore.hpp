@@ -24,7 +24,7 @@
 
 namespace redislock {
 
-/// A counting semaphore in Redis, shared by all processes that use its name, whose permits are leased: those of a
+/// A counting semaphore in Redis, shared by all processes that use its name, whose permits are leased: the permits of a
 /// process that crashes are free again when their leases are over.
 ///
 /// In Redis it is Redisson's `RPermitExpirableSemaphore`: the number of free permits as a string at the name, a zset
@@ -32,15 +32,15 @@ namespace redislock {
 /// and messages on `redisson_sc:{<name>}`.
 ///
 /// **Guarantees**, while Redis keeps what it acknowledged and its clock runs within 1 % of this machine's:
-///  - at most as many permits are believed to be held as there are, at any time: a Permit's belief ends, in this
-///    process and without asking anybody, before Redis may give it to another;
-///  - an acquire has one id, and an id one permit, however often requests and replies are lost, doubled or late; a
-///    permit for which nobody waits any more is given back;
-///  - a release never gives back more than its own permit.
+///  - at any time, at most as many Permits believe that they are held as there are permits: a Permit stops believing
+///    it, by this process' clock alone, before Redis may give it to another;
+///  - an acquire has one id, and an id one permit, however often requests and replies are lost, duplicated or late; a
+///    permit for which nobody waits any more is released;
+///  - a release never frees more than its own permit.
 ///
 /// **Does not guarantee** any order among waiters, nor that the holder of an expired permit stops working. Redis counts
-/// leases with its wall clock: set forward, it frees permits early. Expired permits become free when anybody next
-/// acquires or counts; a waiter asks at that moment.
+/// leases with its wall clock: if that is set forward, permits become free early. Expired permits become free when
+/// anyone next acquires or counts; a waiter asks at that moment.
 ///
 /// | permits             | tryAcquire()            | acquire()  | release(id)       | availablePermits |
 /// |---------------------|-------------------------|------------|-------------------|------------------|
@@ -55,9 +55,8 @@ namespace redislock {
 /// `Errc::shutdown`. **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription
 /// for each name. Two keys, which stay until they are deleted.
 ///
-/// There is no form of it on several servers (as Redlock is for locks), and of Semaphore neither: a majority that has
-/// granted one permit says nothing about how many other majorities have granted theirs, so the number would not be
-/// kept.
+/// Neither this class nor Semaphore has a form on several servers (as Redlock is for locks): a majority that has
+/// granted one permit does not know how many permits other majorities have granted, so their number could be exceeded.
 ///
 /// @code
 /// redislock::PermitExpirableSemaphore printers = client.getPermitExpirableSemaphore("printers");
@@ -74,7 +73,7 @@ public:
     /// @param lease 10 ms … 30 days, or `nonExpiring`; not `keepRenewing`.
     /// @throws LockError `invalidArgument` for any other lease, before any I/O; `unreachable`, `serverRefused`,
     /// `authFailed`, `permissionDenied`, `wrongType`, `wouldDeadlock`, `shutdown`, `forked`. After an exception this
-    /// call has taken nothing: what Redis may have given is given back in the background.
+    /// call has taken nothing: what Redis may have granted is released in the background.
     /// @param stop when it is stopped, the call ends soon and leaves nothing taken, like the calls of a Lock that are
     /// called off (see LockCalls); the permit is then empty.
     Permit acquire(Lease lease, std::stop_token stop = {}) const;
@@ -83,9 +82,9 @@ public:
     /// As acquire(lease, stop), without exceptions.
     Permit acquire(Lease lease, std::stop_token stop, std::error_code& ec) const;
 
-    /// Takes a permit, waiting until @p wait is over. Blocks for at most @p wait, whatever happens;
-    /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or
-    /// negative: one attempt; `waitForever`: as acquire(). @param lease as there. @param stop as there.
+    /// Takes a permit, waiting until @p wait is over. Blocks for at most @p wait, whatever happens; `unreachable` if
+    /// there was no answer by then; what is granted later is released. @param wait zero or negative: one attempt;
+    /// `waitForever`: as acquire(). @param lease as there. @param stop as there.
     /// @return the permit; empty when the wait is over. @throws LockError as acquire().
     Permit tryAcquire(Wait wait, Lease lease, std::stop_token stop = {}) const;
     /// As tryAcquire(), without exceptions.
@@ -93,34 +92,33 @@ public:
     /// As tryAcquire(wait, lease, stop), without exceptions.
     Permit tryAcquire(Wait wait, Lease lease, std::stop_token stop, std::error_code& ec) const;
 
-    /// Gives a permit back by its id, whoever took it. Blocks for one round trip, without a server for
-    /// `Config::unreachableAfter`; then it returns `unconfirmed`, and goes on in the background.
+    /// Releases a permit by its id, whoever took it. Blocks for one round trip, without a server for
+    /// `Config::unreachableAfter`; then it returns `unconfirmed`, and continues in the background.
     /// @param id 32 hex digits. @return as Permit::release().
     /// @throws LockError `invalidArgument` for any other id, `wouldDeadlock`, `shutdown`, `forked`, `wrongType`,
-    /// `permissionDenied`, `authFailed`; after the last two, the release goes on in the background as well.
+    /// `permissionDenied`, `authFailed`; after the last two, the release continues in the background as well.
     Unlocked release(const std::string& id) const;
     /// As release(), without exceptions.
     Unlocked release(const std::string& id, std::error_code& ec) const;
 
-    /// Sets the lease of a permit anew, from now on; a Permit of this client then knows it. It may become shorter.
-    /// Blocks for one round trip. @param id 32 hex digits. @param lease as for acquire().
+    /// Sets a new lease for a permit, counted from now; a Permit of this client then uses it. It may be shorter than
+    /// before. Blocks for one round trip. @param id 32 hex digits. @param lease as for acquire().
     /// @return whether there is such a permit whose lease is not over. @throws LockError as acquire(). After
-    /// `unreachable` the lease is one of the two; a Permit believes the shorter one.
+    /// `unreachable` either lease may be valid; a Permit then uses the shorter one.
     bool updateLeaseTime(const std::string& id, Lease lease) const;
     /// As updateLeaseTime(), without exceptions.
     bool updateLeaseTime(const std::string& id, Lease lease, std::error_code& ec) const;
 
-    /// How long the lease of a permit still is in Redis. Blocks for one round trip. @param id 32 hex digits.
-    /// @return nothing for an id that nobody has, or whose lease is over; `milliseconds::max()` for a non-expiring
-    /// permit.
+    /// How much of a permit's lease is left in Redis. Blocks for one round trip. @param id 32 hex digits.
+    /// @return empty for an unknown id, or one whose lease is over; `milliseconds::max()` for a non-expiring permit.
     /// @throws LockError as acquire().
     [[nodiscard]] std::optional<std::chrono::milliseconds> getLeaseTime(const std::string& id) const;
     /// As getLeaseTime(), without exceptions.
     [[nodiscard]] std::optional<std::chrono::milliseconds> getLeaseTime(const std::string& id,
                                                                         std::error_code& ec) const;
 
-    /// How many permits are free, after those whose leases are over became free; negative after setPermits() to fewer
-    /// than are taken. Blocks for one round trip. @throws LockError as acquire().
+    /// How many permits are free, including those whose leases are over; negative after setPermits() to fewer than are
+    /// taken. Blocks for one round trip. @throws LockError as acquire().
     [[nodiscard]] std::int64_t availablePermits() const;
     /// As availablePermits(), without exceptions.
     [[nodiscard]] std::int64_t availablePermits(std::error_code& ec) const;
@@ -140,13 +138,13 @@ public:
     bool trySetPermits(std::int64_t permits) const;
     /// As trySetPermits(), without exceptions.
     bool trySetPermits(std::int64_t permits, std::error_code& ec) const;
-    /// As trySetPermits(), for a time: then the semaphore is gone, even if permits are taken. @param timeToLive 1 ms …
-    /// 30 days.
+    /// As trySetPermits(), for a limited time, after which the semaphore is deleted even if permits are taken. @param
+    /// timeToLive 1 ms … 30 days.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const;
     /// As trySetPermits(permits, timeToLive), without exceptions.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, std::error_code& ec) const;
 
-    /// Sets how many permits there are, free and taken together; nobody loses one. Blocks for one round trip.
+    /// Sets how many permits there are, free and taken together; taken permits stay valid. Blocks for one round trip.
     /// @param permits 0 … 2 147 483 647. @throws LockError as trySetPermits().
     void setPermits(std::int64_t permits) const;
     /// As setPermits(), without exceptions.
@@ -157,8 +155,7 @@ public:
     /// As addPermits(), without exceptions.
     void addPermits(std::int64_t difference, std::error_code& ec) const;
 
-    /// Deletes the semaphore; its permits are lost, and nothing reports that to their holders. Blocks for one round
-    /// trip.
+    /// Deletes the semaphore; its permits are lost, and their holders are not notified. Blocks for one round trip.
     /// @return whether it existed. @throws LockError as trySetPermits().
     bool forceDelete() const;
     /// As forceDelete(), without exceptions.
@@ -246,7 +243,7 @@ public:
     {
         return asyncTrySetPermits(permits, std::chrono::milliseconds::zero(), std::forward<Token>(token));
     }
-    /// trySetPermits(permits, timeToLive) without blocking a thread; zero: without time to live.
+    /// trySetPermits(permits, timeToLive) without blocking a thread; zero: without a time to live.
     template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
     auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token = Token()) const
     {

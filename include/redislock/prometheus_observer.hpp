@@ -29,23 +29,23 @@ namespace redislock {
 
 /// How a PrometheusObserver labels and measures.
 struct PrometheusOptions {
-    /// Labels that all its metrics have, such as `{{"service", "shop"}}`: they tell clients with one registry apart.
-    /// Default: none. A name has letters, digits and `_`, does not begin with a digit or with `__`, and is none of
-    /// `kind`, `lock`, `outcome`, `result`, `reason`, `purpose`, `cause` and `le`. In a value `\xHH` stands for each
-    /// byte that is not printable ASCII, and what is longer than 80 characters is cut.
+    /// Labels that all its metrics have, such as `{{"service", "shop"}}`, to distinguish clients that share a registry.
+    /// Default: none. A name has letters, digits and `_`, does not begin with a digit or with `__`, and is not one of
+    /// `kind`, `lock`, `outcome`, `result`, `reason`, `purpose`, `cause` and `le`. In a value, any byte that is not
+    /// printable ASCII is written as `\xHH`, and more than 80 characters are cut.
     std::map<std::string, std::string> labels{};
-    /// Gives the label `lock` of an object from its name, of a group from its members' names. Default: empty, there is
-    /// no such label. There is no limit to names, and each value costs about 140 series for each kind of object, so the
-    /// function should give few values: for `stock:42`, for instance, what stands before the colon. It is called for
-    /// each event of an object on the client's thread, of several clients with one observer at the same time, and must
-    /// not block. Where it throws the value is `other`. Values are written as those of #labels.
+    /// Returns the label `lock` for an object's name, or for the names of a group's members. Default: empty, there is
+    /// no such label. The number of names has no limit, and each value costs about 140 series for each kind of object,
+    /// so the function should return few different values: for `stock:42`, for instance, the part before the colon. It
+    /// is called for each event of an object on the client's thread (at the same time for several clients with one
+    /// observer), and must not block. If it throws, the value is `other`. Values are written as those of #labels.
     std::function<std::string(std::string_view name)> lockLabel{};
-    /// How many values lockLabel may give; what comes after these is `other`. At least 1, default 100. A higher limit
-    /// costs memory here and in Prometheus if names get into the label by mistake.
+    /// How many different values lockLabel may return; any further value becomes `other`. At least 1, default 100. A
+    /// higher limit costs memory here and in Prometheus if names get into the label by mistake.
     std::size_t maxLockLabels = 100;
     /// The upper boundaries of the histograms of times, each of them at least 1 ns and longer than the one before; 1 to
-    /// 100 of them. Default: 19 from 100 µs to 100 s, three a decade. More of them make quantiles more exact, and need
-    /// more series. If several observers share a registry and their labels, those of the first one count.
+    /// 100 of them. Default: 19 from 100 µs to 100 s, three per decade. More boundaries make quantiles more exact, and
+    /// need more series. If several observers share a registry and labels, the boundaries of the first one are used.
     std::vector<std::chrono::nanoseconds> timeBuckets = defaultTimeBuckets();
 
     /// The default of #timeBuckets.
@@ -60,14 +60,15 @@ struct PrometheusOptions {
 /// Counts and measures the events of clients in a registry of prometheus-cpp, from which Prometheus reads.
 ///
 /// **Guarantees**: every event of Observer is counted by a metric of its own; doc/metrics.md lists them. The counters
-/// of a kind of object exist, with zero, from its first event on. Names, holders and messages of the server get into no
-/// label, unless PrometheusOptions::lockLabel puts them there. The metrics stay in the registry when the observer ends.
+/// of a kind of object exist, as zero, from its first event on. Names, holders and messages of the server are never
+/// used as labels, unless PrometheusOptions::lockLabel returns them. The metrics stay in the registry when the observer
+/// is destroyed.
 /// **Does not guarantee** a count when there is no memory for a new label value: that event is not counted.
 ///
-/// **Thread safety**: safe; several clients may have one observer, and several observers one registry, in which equal
+/// **Thread safety**: safe; several clients may share one observer, and several observers one registry, in which equal
 /// metrics with equal labels are added up. **Blocking**: briefly, on mutexes of its own and of prometheus-cpp.
-/// **Lifetime**: keeps the registry alive. **Cost**: about 100 ns an event on the client's thread, without allocations
-/// but for new labels, failures and connections, and for what lockLabel allocates.
+/// **Lifetime**: keeps the registry alive. **Cost**: about 100 ns per event on the client's thread, without allocations
+/// except for new labels, failures and connections, and those of lockLabel.
 ///
 /// @code
 /// auto registry = std::make_shared<prometheus::Registry>();
@@ -79,7 +80,7 @@ class REDISLOCK_EXPORT PrometheusObserver final : public Observer {
 public:
     /// Adds the metrics to the registry. Does not block. @param registry not null.
     /// @throws LockError `invalidArgument`: there is no registry, or an option breaks its rule; the message says which.
-    /// @throws std::invalid_argument the registry has one of the names already, as another type, or does not merge.
+    /// @throws std::invalid_argument the registry already has one of the names as another type, or does not merge.
     explicit PrometheusObserver(std::shared_ptr<prometheus::Registry> registry, PrometheusOptions options = {});
     ~PrometheusObserver() override;
 

@@ -1,5 +1,5 @@
 /// @file
-/// Random numbers from a generator whose seed is given from outside.
+/// Random numbers from a generator with a given seed.
 #pragma once
 
 #include "redislock/requirements.hpp"
@@ -14,6 +14,7 @@ namespace redislock {
 /// **Thread safety**: distinct objects: safe. Shared objects: unsafe.
 class Random {
 public:
+    /// @param seed equal seeds give equal numbers.
     explicit constexpr Random(std::uint64_t seed) noexcept : state_(seed) {}
 
     /// The next 64 random bits.

@@ -10,23 +10,23 @@
 
 namespace redislock {
 
-/// The reading half of a ReadWriteLock: any number of holders at a time, as long as nobody writes.
+/// The reading half of a ReadWriteLock: any number of holders at a time, while nobody writes.
 ///
 /// As Lock, with *many* in place of *at most one*: all threads and processes may hold it together. Re-entrant; a thread
-/// that holds the writing half may take it too, and keeps it when it gives the writing up. While a writer waits (see
-/// ReadWriteLock) a thread that does not read yet waits too, and `try_lock()` and a `tryLock()` whose wait ends before
-/// are refused.
+/// that holds the writing half may take this one too, and keeps it when it releases the writing half. While a writer
+/// waits (see ReadWriteLock), a thread that does not yet hold this half waits too; `try_lock()`, and a `tryLock()`
+/// whose wait ends before that, fail.
 class ReadLock : public Lock {
 private:
     friend class Client;
     using Lock::Lock;
 };
 
-/// The writing half of a ReadWriteLock: one holder, and nobody reads but itself.
+/// The writing half of a ReadWriteLock: one holder, and nobody else reads.
 ///
-/// As Lock. Re-entrant. A thread that holds the reading half and asks for this one gets `Errc::wouldDeadlock` at once,
-/// with a message that says so: two that did so would wait for each other for ever. There is no upgrade: end the
-/// reading first.
+/// As Lock. Re-entrant. A thread that holds the reading half and asks for this one gets `Errc::wouldDeadlock`
+/// (`noUpgrade`) at once: two such threads would wait for each other for ever. There is no upgrade: release the reading
+/// half first.
 class WriteLock : public Lock {
 private:
     friend class Client;
@@ -36,25 +36,25 @@ private:
 /// A lock that many may hold to read, or one to write; both re-entrant.
 ///
 /// In Redis it is Redisson's `RReadWriteLock`: one hash for both halves, and a key for each read hold, with the time to
-/// live of its lease. Its functions are those that the standard looks for (*SharedLockable*): `std::shared_lock` reads,
-/// `std::unique_lock` and `std::scoped_lock` write. Everything else is in the halves.
+/// live of its lease. Its functions have the standard's names (*SharedLockable*): `std::shared_lock` reads,
+/// `std::unique_lock` and `std::scoped_lock` write. Everything else is in the two halves.
 ///
 /// **Guarantees**, besides those of Lock: a writer excludes everybody else; readers exclude writers only. A writer may
-/// begin to read and then end the writing: others read from then on, and nobody writes in between.
+/// take the reading half and then release the writing half: from then on others may read, and nobody writes in between.
 /// **Writers do not starve**: while one waits for readers (`lock()`, or a wait longer than 0), no new reader of this
-/// library comes in, for five times the writer's `Config::pollInterval` (5 s by default; at least 0.5 s), or until it
-/// has been let in or has given up; so it waits only for readers that were there when it came. If those read for longer
-/// than that, new readers come in for as long again, then they are held back once more, and so on: so readers that need
-/// each other get on. A writer that died holds readers back for those 5 s at most.
-/// **Does not guarantee** an order of writers; nor anything of the above to writers beside Redisson's readers, which
-/// know nothing of it; nor that asynchronous holds of one caller know each other: their guards are holders of their
-/// own. A lock of another kind with that name is refused as `Errc::wrongType`, where it is met.
+/// library is admitted for five times the writer's `Config::pollInterval` (5 s by default; at least 0.5 s), or until
+/// the writer has the lock or has given up; so it waits only for the readers that were there when it came. If those
+/// read for longer, new readers are admitted for the same time, then held back again, and so on, so that readers that
+/// need each other make progress. A writer that died holds readers back for those 5 s at most.
+/// **Does not guarantee** an order of writers; nor any of the above to writers among Redisson's readers, which do not
+/// know of it; nor that the asynchronous holds of one caller know each other: each guard is a holder of its own. If the
+/// name is in use by another kind of lock, calls fail with `Errc::wrongType`.
 ///
 /// Thread safety, blocking and the rest: see Lock.
 ///
-/// **Cost**: as a RedisLock; reading has one more key for each level. A reader that leaves and had the longest lease of
-/// all costs Redis a look at the keys of all the others. The end of writing wakes all waiters, of which readers then
-/// ask together.
+/// **Cost**: as a RedisLock; reading has one more key for each level. When the reader with the longest lease leaves,
+/// Redis examines the keys of all the others. The release of the writing half notifies all waiters; the readers among
+/// them then ask together.
 ///
 /// @code
 /// redislock::ReadWriteLock prices = client.getReadWriteLock("prices");

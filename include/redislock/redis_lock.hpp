@@ -17,12 +17,12 @@ namespace redislock {
 /// | state of this thread's hold | lock / tryLock                                                            |
 /// |-----------------------------|---------------------------------------------------------------------------|
 /// | held                        | count + 1 at once, for one round trip; each `lock()` needs one `unlock()` |
-/// | held, but gone in Redis     | throws `lost`: a nested level never takes the lock anew                   |
+/// | held, but gone in Redis     | throws `lost`: a nested level never acquires the lock again                   |
 ///
-/// Levels that are ended by a LockGuard belong to that guard: unlock() does not end them.
+/// A level taken by a LockGuard belongs to that guard: unlock() does not end it.
 ///
-/// **Cost**: a waiting process holds one subscription for each name and asks once each time the lock becomes free,
-/// however many of its threads wait.
+/// **Cost**: a waiting process has one subscription for each name, and sends one request each time the lock becomes
+/// free, however many of its threads wait.
 ///
 /// @code
 /// redislock::RedisLock lock = client.getLock("stock:42");

@@ -1,5 +1,5 @@
 /// @file
-/// A lock in pieces.
+/// A lock in segments.
 #pragma once
 
 #include "redislock/export.hpp"
@@ -16,23 +16,22 @@
 
 namespace redislock {
 
-/// One resource of many parts, locked part by part: a fixed number of RedisLocks among which keys are spread, so that
-/// callers that want different keys seldom wait for each other, and there need not be a lock for every key.
+/// Locks for one resource of many parts: a fixed number of RedisLocks over which keys are spread, so that callers that
+/// want different keys seldom wait for each other, without a lock for every key.
 ///
-/// Segment i is the RedisLock named `<name>:<i>`, i from 0 on, in decimal. The names have no braces of their own, so
-/// that in a cluster they spread over all slots; a name that has a hash tag (`{…}`) keeps all segments in the slot of
-/// that tag.
+/// Segment i is the RedisLock named `name:i`, i from 0 on, in decimal. The names have no braces of their own, so in a
+/// cluster they spread over all slots; a name that has a hash tag (`{…}`) keeps all segments in the slot of that tag.
 ///
-/// A key belongs to segment `hash(key) % segments()`, where hash is FNV-1a with 64 bits over the key's bytes. That
-/// never changes: other programs, in other languages, may compute it too.
+/// A key belongs to segment `hash(key) % segments()`, where hash is 64-bit FNV-1a over the key's bytes. That never
+/// changes, so programs in other languages may compute it too.
 ///
 /// **Guarantees** those of RedisLock, for each segment. Two keys of one segment exclude each other: a thread that locks
 /// two keys may get the same lock twice (it is re-entrant), and threads that lock several keys in different orders can
-/// wait for each other for ever: lock all() then, or sort by segmentOf().
+/// wait for each other for ever: lock all() instead, or sort the keys by segmentOf().
 /// **Does not guarantee** anything between programs that use different numbers of segments for one name.
 ///
 /// **Thread safety**, **Blocking**, **If the lock is lost**: as RedisLock. **Lifetime**: cheap to copy; may outlive its
-/// Client. **Cost**: a lock object for each segment, here; keys in Redis only while they are held.
+/// Client. **Cost**: one lock object in this process for each segment; in Redis, keys only for segments that are held.
 ///
 /// @code
 /// redislock::SegmentedLock accounts = client.getSegmentedLock("accounts", 64);
@@ -50,7 +49,7 @@ public:
 
     /// The lock of the segment to which a key belongs. Does no I/O. @param key any bytes, any length.
     [[nodiscard]] const RedisLock& lockFor(std::string_view key) const& noexcept { return locks_[segmentOf(key)]; }
-    /// Not for a temporary object: the lock would end with it.
+    /// Not for a temporary object, whose locks would be destroyed with it.
     const RedisLock& lockFor(std::string_view key) const&& = delete;
     /// The lock of a segment. @throws std::out_of_range for @p index not below segments().
     [[nodiscard]] const RedisLock& segment(std::size_t index) const { return locks_.at(index); }
@@ -61,8 +60,7 @@ public:
     /// The name as given to the Client.
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
-    /// All segments as one lock, for what concerns the whole resource. Does no I/O; locking it asks for every segment
-    /// at once.
+    /// All segments as one lock, for work on the whole resource. Does no I/O; locking it asks for all segments at once.
     [[nodiscard]] MultiLock all() const;
 
     /// FNV-1a, 64 bits (Fowler, Noll, Vo), of the bytes of @p key.

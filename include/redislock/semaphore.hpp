@@ -1,5 +1,5 @@
 /// @file
-/// The counting semaphore whose permits belong to nobody.
+/// The counting semaphore whose permits have no owner.
 #pragma once
 
 #include "redislock/error.hpp"
@@ -24,17 +24,17 @@ namespace redislock {
 /// A counting semaphore in Redis, shared by all processes that use its name: the `std::counting_semaphore` of a fleet.
 ///
 /// In Redis it is Redisson's `RSemaphore`: the number of free permits as a string at the name, and messages on
-/// `redisson_sc:{<name>}` when permits become free. Beside it lie, for about a minute, the answers to requests that may
-/// be sent again (`redislock_request:{<name>}:…`), which Java does not see.
+/// `redisson_sc:{<name>}` when permits become free. For about a minute, further keys (`redislock_request:{<name>}:…`)
+/// keep the answers to requests that may be sent again; Java does not see them.
 ///
 /// **Guarantees**, while Redis keeps what it acknowledged: a call that succeeds takes, or adds, its permits exactly
-/// once, and one that fails to take them leaves none taken, however often its requests and replies are lost, doubled or
-/// late (up to a minute). acquire(n) takes all n or none.
+/// once, and one that fails to take them leaves none taken, however often its requests and replies are lost, duplicated
+/// or late (up to a minute). acquire(n) takes all n or none.
 ///
 /// **Does not guarantee** that permits come back: they have no owner and no lease, so **the permits of a process that
-/// crashes are lost** until somebody releases or adds them. PermitExpirableSemaphore gives them back. Nor that
-/// release() is called by the caller that acquired, nor any order among waiters: one that wants many permits may wait
-/// long while others take single ones.
+/// crashes are lost** until somebody releases or adds them. PermitExpirableSemaphore frees them. It does not check that
+/// the caller of release() has acquired, and has no order among waiters: one that wants many permits may wait long
+/// while others take single ones.
 ///
 /// | free permits      | tryAcquire(n) | acquire(n)   | release(n)         | drainPermits | addPermits(d) |
 /// |-------------------|---------------|--------------|--------------------|--------------|---------------|
@@ -42,7 +42,7 @@ namespace redislock {
 /// | fewer than n      | false         | waits        | + n, tells waiters | takes all    | + d           |
 /// | n or more         | true, − n     | at once, − n | + n, tells waiters | takes all    | + d           |
 ///
-/// A number of permits is 1 … 2 147 483 647; zero is taken, and released, without asking anybody; anything else is
+/// A number of permits is 1 … 2 147 483 647; calls for zero permits succeed without asking Redis; any other number is
 /// `invalidArgument` before any I/O.
 ///
 /// **Thread safety**: distinct objects: safe. Shared objects: safe; one object may be used by many threads. Objects of
@@ -50,8 +50,8 @@ namespace redislock {
 /// **Blocking**: calls that ask Redis block their thread; none may be made on the client's own thread
 /// (`wouldDeadlock`). **Lifetime**: cheap to make and to copy; may outlive its Client, whose end turns every call into
 /// `Errc::shutdown`. **If the key is lost**, nothing reports it: neither the semaphore nor its permits exist any more.
-/// **Cost**: a round trip for each call that need not wait; a waiting process holds one subscription for each name, and
-/// asks once for each waiter that may succeed, at a message or a poll (`Config::pollInterval`).
+/// **Cost**: a round trip for each call that need not wait; a waiting process has one subscription for each name, and
+/// sends one request for each waiter that may succeed, at a message or a poll (`Config::pollInterval`).
 ///
 /// @code
 /// redislock::Semaphore printers = client.getSemaphore("printers");
@@ -65,7 +65,7 @@ public:
     /// Moving copies: a moved-from semaphore is still the same semaphore.
     Semaphore(const Semaphore&) noexcept = default;
     Semaphore& operator=(const Semaphore&) noexcept = default; ///< as above
-    /// Makes the semaphore, unless it exists: its number is then left alone. Blocks for one round trip, without a
+    /// Makes the semaphore, unless it exists: then its number is left alone. Blocks for one round trip, without a
     /// server for `Config::unreachableAfter`.
     /// @param permits 0 … 2 147 483 647. @return whether it was made.
     /// @throws LockError `invalidArgument`, `unreachable`, `serverRefused`, `authFailed`, `permissionDenied`,
@@ -73,20 +73,20 @@ public:
     bool trySetPermits(std::int64_t permits) const;
     /// As trySetPermits(), without exceptions: @p ec is cleared on success.
     bool trySetPermits(std::int64_t permits, std::error_code& ec) const;
-    /// As trySetPermits(), for a time: then the semaphore is gone, even if permits are taken.
+    /// As trySetPermits(), for a limited time, after which the semaphore is deleted even if permits are taken.
     /// @param timeToLive 1 ms … 30 days.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive) const;
     /// As trySetPermits(permits, timeToLive), without exceptions.
     bool trySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, std::error_code& ec) const;
 
     /// Takes permits, waiting as long as it takes. Blocks.
-    /// @throws LockError as trySetPermits(). After an exception this call has taken nothing: what Redis may have given
-    /// is given back in the background.
+    /// @throws LockError as trySetPermits(). After an exception this call has taken nothing: what Redis may have
+    /// granted is released in the background.
     void acquire(std::int64_t permits = 1) const;
     /// As acquire(), without exceptions.
     void acquire(std::int64_t permits, std::error_code& ec) const;
-    /// As acquire(), until @p stop is stopped: then it ends soon and leaves nothing taken, like the calls of a Lock
-    /// that are called off (see LockCalls). @return whether the permits were taken; false: called off.
+    /// As acquire(), until @p stop is stopped: the call then ends soon and leaves nothing taken, like the calls of a
+    /// Lock that are called off (see LockCalls). @return whether the permits were taken; false: called off.
     [[nodiscard]] bool acquire(std::int64_t permits, std::stop_token stop) const;
     /// As acquire(permits, stop), without exceptions.
     [[nodiscard]] bool acquire(std::int64_t permits, std::stop_token stop, std::error_code& ec) const;
@@ -96,20 +96,19 @@ public:
     [[nodiscard]] bool tryAcquire(std::int64_t permits = 1) const;
     /// As tryAcquire(), without exceptions.
     [[nodiscard]] bool tryAcquire(std::int64_t permits, std::error_code& ec) const;
-    /// Takes permits, waiting until @p wait is over. Blocks for at most @p wait, whatever happens;
-    /// `unreachable` if nothing was answered till then, and what is given later is given back. @param wait zero or
-    /// negative: as tryAcquire(permits); `waitForever`: as acquire(permits). @param stop calls it off when it is
-    /// stopped.
+    /// Takes permits, waiting until @p wait is over. Blocks for at most @p wait, whatever happens; `unreachable` if
+    /// there was no answer by then; what is granted later is released. @param wait zero or negative: as
+    /// tryAcquire(permits); `waitForever`: as acquire(permits). @param stop calls it off when it is stopped.
     [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop = {}) const;
     /// As tryAcquire(permits, wait), without exceptions.
     [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait, std::error_code& ec) const;
     /// As tryAcquire(permits, wait, stop), without exceptions.
     [[nodiscard]] bool tryAcquire(std::int64_t permits, Wait wait, std::stop_token stop, std::error_code& ec) const;
 
-    /// Gives permits back, or adds new ones: nobody counts who took them. Blocks for one round trip, without a server
-    /// for `Config::unreachableAfter`.
+    /// Releases permits, or adds new ones: Redis does not record who took them. Blocks for one round trip, without a
+    /// server for `Config::unreachableAfter`.
     /// @throws LockError as trySetPermits(). After `unreachable`, `serverRefused` and `badReply` the same release is
-    /// repeated in the background, for a minute, and counts once: do not repeat it.
+    /// repeated in the background for up to a minute, and counts once: do not repeat it yourself.
     void release(std::int64_t permits = 1) const;
     /// As release(), without exceptions.
     void release(std::int64_t permits, std::error_code& ec) const;
@@ -118,8 +117,8 @@ public:
     /// As releaseIfExists(), without exceptions.
     bool releaseIfExists(std::int64_t permits, std::error_code& ec) const;
 
-    /// How many permits are free; 0 for a semaphore that does not exist, negative where more were taken away than were
-    /// free. Blocks for one round trip. @throws LockError as trySetPermits().
+    /// How many permits are free; 0 for a semaphore that does not exist, negative after addPermits() took away more
+    /// than were free. Blocks for one round trip. @throws LockError as trySetPermits().
     [[nodiscard]] std::int64_t availablePermits() const;
     /// As availablePermits(), without exceptions.
     [[nodiscard]] std::int64_t availablePermits(std::error_code& ec) const;
@@ -132,14 +131,14 @@ public:
     std::int64_t drainPermits(std::error_code& ec) const;
 
     /// Changes how many permits there are. Blocks for one round trip.
-    /// @param difference −2 147 483 647 … 2 147 483 647; negative: so many fewer, which may make the free ones
-    /// negative.
+    /// @param difference −2 147 483 647 … 2 147 483 647; negative: takes permits away, which may make the number of
+    /// free ones negative.
     /// @throws LockError as trySetPermits(). After `unreachable` it is not known whether they were added.
     void addPermits(std::int64_t difference) const;
     /// As addPermits(), without exceptions.
     void addPermits(std::int64_t difference, std::error_code& ec) const;
 
-    /// Deletes the semaphore. Waiters go on waiting for one of that name. Blocks for one round trip.
+    /// Deletes the semaphore. Waiters continue to wait for one of that name. Blocks for one round trip.
     /// @return whether it existed. @throws LockError as trySetPermits().
     bool forceDelete() const;
     /// As forceDelete(), without exceptions.
@@ -158,7 +157,7 @@ public:
     {
         return asyncTrySetPermits(permits, std::chrono::milliseconds::zero(), std::forward<Token>(token));
     }
-    /// trySetPermits(permits, timeToLive) without blocking a thread; zero: without time to live.
+    /// trySetPermits(permits, timeToLive) without blocking a thread; zero: without a time to live.
     template <CompletionTokenFor<bool> Token = boost::asio::deferred_t>
     auto asyncTrySetPermits(std::int64_t permits, std::chrono::milliseconds timeToLive, Token&& token = Token()) const
     {
@@ -171,7 +170,7 @@ public:
     }
     /// acquire() without blocking a thread. @param token for `void(boost::system::error_code)`; handler and errors as
     /// for asyncTrySetPermits(). **Cancellation** ends it with nothing taken; so does the end of the executor's
-    /// context, which gives back what the handler did not get.
+    /// context: permits that the handler did not get are released.
     template <CompletionTokenFor<> Token = boost::asio::deferred_t>
     auto asyncAcquire(std::int64_t permits, Token&& token = Token()) const
     {

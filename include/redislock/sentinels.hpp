@@ -1,5 +1,5 @@
 /// @file
-/// Servers that take each other's place, and who knows which of them is the master.
+/// The Sentinels that know which of several servers is the master.
 #pragma once
 
 #include "redislock/endpoint.hpp"
@@ -15,13 +15,13 @@
 namespace redislock {
 
 /// The Redis Sentinels that watch a master and its replicas, for Config::sentinels. The client asks all of them for the
-/// master's address, uses the server there if it calls itself master, and listens to all of them: after a fail-over it
-/// leaves the old master as soon as the first of them names a new one. One Sentinel that answers is enough; those that
-/// are not listed here are found by those that are.
+/// master's address, uses the server there if it says that it is a master, and listens to all of them: after a
+/// fail-over it leaves the old master as soon as the first Sentinel names a new one. One Sentinel that answers is
+/// enough; the client learns of unlisted Sentinels from the listed ones.
 struct REDISLOCK_EXPORT Sentinels {
-    /// The name under which they watch the master; at most 253 visible characters.
+    /// The name by which they know the master; at most 253 visible characters.
     std::string name;
-    /// At least one; Sentinels listen on port 26379 unless they are told otherwise.
+    /// At least one; the usual port of a Sentinel is 26379.
     std::vector<Endpoint> endpoints;
     /// ACL user of the Sentinels themselves; empty: their default user. Needs a password.
     std::string username{};
@@ -31,9 +31,10 @@ struct REDISLOCK_EXPORT Sentinels {
     std::optional<Tls> tls{};
 };
 
-/// Gives the address to connect to in the place of one that a Sentinel, or a node of a cluster, announces: for networks
-/// that translate addresses, and for containers. For Config::addressMap. Called on the client's own thread: it must not
-/// wait. If it throws, that address is not used, and a call that needs it fails with `Cause::addressNotMapped`.
+/// Returns the address to connect to instead of the one that a Sentinel, or a node of a cluster, announces: for
+/// networks that translate addresses, and for containers. For Config::addressMap. Called on the client's own thread, so
+/// it must not wait. If it throws, that address is not used, and a call that needs it fails with
+/// `Cause::addressNotMapped`.
 using AddressMap = std::function<Endpoint(const Endpoint& announced)>;
 
 } // namespace redislock

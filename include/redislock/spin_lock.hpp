@@ -8,7 +8,7 @@
 namespace redislock {
 
 /// A re-entrant lock whose waiters poll instead of being notified, and whose release notifies nobody: for names that
-/// are held for so short a time that messages would cost more than the lock.
+/// are held so briefly that messages would cost more than the lock.
 ///
 /// In Redis it is Redisson's `RSpinLock`: the hash of a RedisLock, without the message. A RedisLock and a SpinLock of
 /// one name exclude each other, but a waiter for the RedisLock is not notified when a SpinLock frees it, and polls
@@ -16,10 +16,11 @@ namespace redislock {
 ///
 /// Guarantees, thread safety, blocking and the rest: see Lock; nested levels: see RedisLock.
 ///
-/// Of the waiters of one client only the first asks; a release by the same client lets the next one in without a pause.
+/// Among the waiters of one client only the first asks; after a release by the same client, the next one asks without a
+/// pause.
 ///
 /// **Cost**: no subscription. While it waits, a client sends a request for each pause of its RetryPolicy: with the
-/// default, about eight a second and name.
+/// default, about eight per second for each name.
 ///
 /// @code
 /// redislock::SpinLock lock = client.getSpinLock("counter:7");

@@ -8,10 +8,10 @@
 
 namespace redislock {
 
-/// What stops work under a lock.
+/// Which event stops a stop token.
 enum class StopAt {
-    lost,   ///< the lock is not, or no longer certainly, held
-    atRisk, ///< earlier: a renewal should have come, or a fixed lease is nearly over; there is time to finish
+    lost,   ///< the lock is no longer held, or no longer certain to be
+    atRisk, ///< earlier: a renewal is overdue, or a fixed lease is nearly over; there is still time to finish
 };
 
 /// The enumerator's name; for other values "unknown".

@@ -1,5 +1,5 @@
 /// @file
-/// How a hold ended.
+/// How a release ended.
 #pragma once
 
 #include "redislock/requirements.hpp"
@@ -8,22 +8,22 @@
 
 namespace redislock {
 
-/// The result of `unlock()` and `LockGuard::release()`. None of them is an error of the caller.
+/// The result of `unlock()` and `LockGuard::release()`. None of these results is an error of the caller.
 enum class Unlocked {
-    /// The lock is free: Redis confirmed it, or no longer had the hold when a release whose answer was lost was
-    /// repeated.
+    /// The lock is free: Redis confirmed the release, or no longer had the hold when a release was repeated because its
+    /// answer was lost.
     released,
     /// A nested hold was ended; the outer one is still held.
     stillHeld,
-    /// The hold had been lost before: its lease was over, or Redis no longer had it. What was done under it may have
-    /// overlapped with another holder.
+    /// The hold had been lost before: its lease was over, or Redis no longer had it. The work under it may have
+    /// overlapped with another holder's.
     alreadyLost,
-    /// The release was sent or tried, and no answer came, or the server denied it (the user was switched off, for
-    /// instance). The library goes on trying in the background while the lease lasts; at the latest the lock is free
-    /// when the lease is over.
+    /// The release was sent or attempted, but no answer came, or the server denied it (because the user was disabled,
+    /// for instance). The library keeps trying in the background while the lease lasts; the lock is free when the lease
+    /// is over at the latest.
     unconfirmed,
-    /// Another caller of the same client has the lock now: the lease was passed on to it, without a request, since it
-    /// waited. For the hold that ended, this is as final as `released`.
+    /// Another caller of the same client was waiting and has the lock now: the lease was passed on to it without a
+    /// request. For the hold that ended, this is as final as `released`.
     passedOn,
 };
 

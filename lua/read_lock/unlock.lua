@@ -85,7 +85,7 @@ if redis.call('HLEN', KEYS[1]) > 1 then
         return 1
     end -- the others are readers that died
 end
-local open = tonumber(string.match(redis.call('GET', waitingWriter) or '', '/(%d+)'))
+local open = tonumber((string.match(redis.call('GET', waitingWriter) or '', '/(%d+)')))
 local rest = open and redis.call('PTTL', waitingWriter) - open or 0
 if rest > 0 and open == 9 * most then
     open = 9 * (most - rest + moment)

@@ -27,9 +27,10 @@ void ask(const std::shared_ptr<NamedLock>& named, const ScriptUse& use, Handler<
         [named, call = nameCall(*named, use)](std::optional<QueryFlow>& flow, BackgroundRun* run) {
             flow.emplace(run->core(), call, run);
         },
-        [meaning](std::optional<QueryFlow>& flow, bool cancelled) {
+        [named, meaning](std::optional<QueryFlow>& flow, bool cancelled) {
             std::error_code ec = flow->error();
             const Result result = ec ? Result() : meaning(flow->reply(), ec);
+            noteUnfit(engineOf(*named), ec, flow->reply());
             return [ec = handlersCode(ec, cancelled), result](auto& completion) { completion(ec, result); };
         });
 }

@@ -153,7 +153,7 @@ private:
         {
             isOnFallback = executor == fallback;
             if (!executor) {
-                throw LockError(Cause::noThread, "an asynchronous call whose handler has no executor");
+                throw LockError(Cause::noThread, "an asynchronous call whose handler has no executor", {});
             }
             executor = boost::asio::prefer(executor, boost::asio::execution::outstanding_work.tracked);
         }

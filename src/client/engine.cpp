@@ -187,7 +187,7 @@ std::optional<Reason> Engine::asyncRefusal()
 std::optional<Reason> Engine::refusal()
 {
     const auto refused = asyncRefusal();
-    return refused || !background_->isOwnThread() ? refused : Errc::wouldDeadlock;
+    return refused || !background_->isOwnThread() ? refused : Cause::clientsThread;
 }
 
 bool Engine::tryPost(std::function<void()> what)

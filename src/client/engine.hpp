@@ -96,6 +96,7 @@ public:
     void submitIfConnected(std::vector<std::shared_ptr<Call>> calls) override;
     bool withdraw(Call& call) override;
     Fault giveUp(Lane lane, Call& call) noexcept override;
+    void unfit(const Reply& reply) noexcept override { background_->lastErrors.noteUnfit(reply); }
     void fail(const std::shared_ptr<Call>& call, Errc why) override { commandsFor(*call).withdraw(call, why); }
     void want(std::string channel, ChannelListener listener) override;
     void drop(std::string channel, ChannelListener listener) override;

@@ -78,7 +78,7 @@ ThreadLink::Background Node::hooks(const Listener& listener)
     hooks.hurry = [this](TimePoint soonest) { connector.hurry(this, soonest); };
     hooks.demoted = [this](const std::string& address) { demotedSoon(address); };
     hooks.sweepSoon = [this] { sweepSoon(); };
-    hooks.refused = [this](const Reply& reply) { connector.noteReply(reply); };
+    hooks.refused = [this](const Reply& reply, const Call* of) { connector.noteReply(reply, of); };
     hooks.report = reporter(listener, "commands");
     return hooks;
 }

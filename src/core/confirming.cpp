@@ -252,6 +252,7 @@ Confirming::Verdict Confirming::verdictOn(const Confirmation& confirmation, cons
 {
     const auto isEnough = wait.isEnough();
     if (!renewed || !isEnough) {
+        core_.port.unfit(isEnough ? wait.renewal->reply : wait.reply);
         return {Next::refuse, Errc::badReply};
     }
     if (renewed->kind != RenewAnswer::Kind::renewed) {

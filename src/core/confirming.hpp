@@ -78,8 +78,8 @@ private:
     void judge(const WaitCall& wait, TimePoint now) noexcept;
     void judge(Confirmation& confirmation, const Verdict& verdict, TimePoint now);
     [[nodiscard]] Verdict verdictOn(const WaitCall& wait, TimePoint now) noexcept;
-    [[nodiscard]] static Verdict verdictOn(const Confirmation& confirmation, const WaitCall& wait,
-                                           const std::optional<RenewAnswer>& renewed) noexcept;
+    [[nodiscard]] Verdict verdictOn(const Confirmation& confirmation, const WaitCall& wait,
+                                    const std::optional<RenewAnswer>& renewed) noexcept;
 
     Core& core_;
     std::vector<Confirmation*> waiting_;              ///< for the next packet of their slot

@@ -95,7 +95,7 @@ public:
     void grant(Hold& hold, std::uint32_t level, const AcquireResult& result);
 
     // ending
-    /// The level that a thread's unlock() ends. @param owed where there is none: whether the thread lost what it had
+    /// The level that a thread's unlock() ends. @param unlockOwed if there is none: whether the thread lost what it had
     Acquired innermostOf(NamedLock& named, std::uint64_t caller, bool& unlockOwed);
     /// Whether a level can still be given back.
     [[nodiscard]] bool isHeld(const Acquired& acquired);

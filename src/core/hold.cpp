@@ -67,6 +67,22 @@ void appendHolder(std::string& out, const Hold& hold)
     appendHolder(out, hold.lock->core->id, hold.id, hold.lock->traits().holderSuffix);
 }
 
+std::vector<std::string> keysOf(const NamedLock& named, const ScriptUse& use)
+{
+    std::vector keys{named.name};
+    const KindTraits& kind = named.traits();
+    for (std::size_t i = 0; use.withCompanions && i < kind.companionCount; ++i) {
+        keys.push_back(prefixed(kind.companions[i], named.name));
+    }
+    return keys;
+}
+
+Call::Subject HoldCall::subject() const
+{
+    const ScriptUse& use = scriptOf(hold_->lock->traits(), verb_);
+    return {use.script, keysOf(*hold_->lock, use)};
+}
+
 void HoldCall::encode(std::string& out, Form by)
 {
     const NamedLock& named = *hold_->lock;

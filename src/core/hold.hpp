@@ -29,6 +29,7 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -56,6 +57,7 @@ public:
     }
 
     void encode(std::string& out, Form by) override;
+    [[nodiscard]] Subject subject() const override;
     [[nodiscard]] Slot slot() const noexcept override;
 
     [[nodiscard]] Hold& hold() const noexcept { return *hold_; }
@@ -259,6 +261,9 @@ struct NamedLock : std::enable_shared_from_this<NamedLock> {
 private:
     const KindTraits& traits_;
 };
+
+/// The keys that a script is given: the lock's name, and perhaps the kind's other keys.
+std::vector<std::string> keysOf(const NamedLock& named, const ScriptUse& use);
 
 /// Appends the holder's name in Redis, "<client>:<number>", as an argument, without an allocation.
 void appendHolder(std::string& out, const Hold& hold);

@@ -21,12 +21,7 @@ namespace redislock::detail {
 inline std::shared_ptr<ScriptCall> nameCall(const NamedLock& named, const ScriptUse& use,
                                             std::vector<std::string> arguments = {})
 {
-    std::vector keys{named.name};
-    const KindTraits& kind = named.traits();
-    for (std::size_t i = 0; use.withCompanions && i < kind.companionCount; ++i) {
-        keys.push_back(prefixed(kind.companions[i], named.name));
-    }
-    return std::make_shared<ScriptCall>(*use.script, std::move(keys), std::move(arguments));
+    return std::make_shared<ScriptCall>(*use.script, keysOf(named, use), std::move(arguments));
 }
 
 /// Whether the lock was freed. @param repeated an earlier try may have done it

@@ -4,6 +4,7 @@
 
 #include "link/request/call.hpp"
 #include "link/request/channels.hpp"
+#include "link/request/event.hpp"
 #include "link/request/patience.hpp"
 #include "redislock/clock.hpp"
 #include "redislock/error.hpp"
@@ -14,7 +15,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace redislock::detail {
@@ -56,6 +59,8 @@ public:
     virtual bool withdraw(Call& call) = 0;
     /// Stops waiting for a request: takes it back, or drops its answer. @return how it ends for its caller
     virtual Fault giveUp(Lane lane, Call& call) noexcept = 0;
+    /// Notes a reply that its request cannot have, for messages.
+    virtual void unfit(const Reply& /*reply*/) noexcept {}
     /// Ends such a request with an error if it still waits for a connection, and wakes its thread.
     virtual void fail(const std::shared_ptr<Call>& call, Errc why) = 0;
 
@@ -89,6 +94,23 @@ protected:
     Port() = default;
     ~Port() = default;
 };
+
+/// Notes the reply if the code says that it does not fit its request; an error reply has been noted when it came.
+inline void noteUnfit(Port& port, const std::error_code& ec, const Reply& reply) noexcept
+{
+    if (ec == Errc::badReply && !reply.isError()) {
+        port.unfit(reply);
+    }
+}
+/// The same for what the reply means to a machine.
+template <class Event>
+Event noting(Port& port, Event event, const Reply& reply) noexcept
+{
+    if (const auto* failed = std::get_if<Failed>(&event)) {
+        noteUnfit(port, failed->fault.error, reply);
+    }
+    return event;
+}
 
 /// Holds the mutex, for a function that is called without it. The destructor has written what was queued meanwhile.
 class Inside {

@@ -57,6 +57,17 @@ void RenewalCall::encode(std::string& out, Form by)
     }
 }
 
+Call::Subject RenewalCall::subject() const
+{
+    Subject subject{use_.script};
+    for (const auto& item : items_) {
+        if (item.asked) {
+            subject.keys.push_back(item.hold->lock->name);
+        }
+    }
+    return subject;
+}
+
 bool RenewalCall::isWanted(TimePoint /*now*/) const noexcept
 {
     return std::ranges::any_of(items_, isAlive);

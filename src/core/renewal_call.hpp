@@ -35,6 +35,7 @@ public:
 
     /// Leaves out holds that have ended meanwhile.
     void encode(std::string& out, Form by) override;
+    [[nodiscard]] Subject subject() const override;
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override;
     [[nodiscard]] bool isInNoOrder() const noexcept override { return true; }
     void finished() noexcept override;

@@ -22,6 +22,7 @@ struct BackgroundLink::Lent final : Call {
     {
         mode == Mode::abandoned ? appendCommand(out, {"PING"}) : call->encode(out, by);
     }
+    [[nodiscard]] Subject subject() const override { return mode == Mode::abandoned ? Subject() : call->subject(); }
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override
     {
         return call->mode != Mode::abandoned && call->isWanted(now);

@@ -67,6 +67,7 @@ public:
         return saturatingAdd(std::max(queue_.oldestSent(), heardAt_), time);
     }
     [[nodiscard]] bool timeIsOver(TimePoint now) override { return now >= dueAt(); }
+    [[nodiscard]] const Call* awaited() const noexcept override { return isIdle() ? nullptr : queue_[0].get(); }
     [[nodiscard]] Heard received(Reply& reply, TimePoint now, FinishedCalls& finished) override;
 
 private:

@@ -206,7 +206,7 @@ LoopLink::Taken LoopLink::takeReplies()
         }
         auto heard = Protocol::Heard::unexpected;
         if (status == ReplyReader::Status::complete) {
-            connector_.noteReply(reply_);
+            connector_.noteReply(reply_, protocol_.awaited());
             heard = protocol_.received(reply_, BootClock::now(), finished);
         }
         if (heard == Protocol::Heard::demotion && demoted_) {

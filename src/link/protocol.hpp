@@ -130,6 +130,8 @@ public:
     }
     /// A part of a reply has come.
     virtual void heard(TimePoint /*now*/) noexcept {}
+    /// The request that the next reply answers; null: it is not known.
+    [[nodiscard]] virtual const Call* awaited() const noexcept { return nullptr; }
     /// The next reply.
     [[nodiscard]] virtual Heard received(Reply& reply, TimePoint now, FinishedCalls& finished) = 0;
 

@@ -277,7 +277,7 @@ bool ThreadLink::dispatch(std::size_t count, FinishedCalls& finished)
     (void)finished.takeAwaited();
     for (std::size_t i = 0; i < count; ++i) {
         if (replies_[i].isError()) {
-            background_.refused(replies_[i]);
+            background_.refused(replies_[i], link_.awaited());
         }
         const auto heard = link_.received(replies_[i], now, finished);
         if (heard == Link::Heard::unexpected) {

@@ -45,8 +45,9 @@ public:
         std::function<void(TimePoint soonest)> hurry;     ///< makes the attempt that was asked for last begin then
         std::function<void(std::string address)> demoted; ///< the server there is no master any more
         std::function<void()> sweepSoon;                  ///< leads to sweep(), about 2 ms later
-        std::function<void(const Reply&)> refused;        ///< an error reply of the server, for messages
-        std::function<void(bool up, Reason)> report;      ///< for the observer
+        /// An error reply of the server, for messages.
+        std::function<void(const Reply&, const Call* of)> refused;
+        std::function<void(bool up, Reason)> report; ///< for the observer
     };
 
     ThreadLink(Background background, std::chrono::milliseconds timeout, std::uint64_t seed, ReplyLimits limits = {},

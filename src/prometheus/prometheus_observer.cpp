@@ -122,7 +122,7 @@ private:
 PrometheusObserver::PrometheusObserver(std::shared_ptr<prometheus::Registry> registry, PrometheusOptions options)
 {
     if (registry == nullptr) {
-        throw LockError(Errc::invalidArgument, "PrometheusObserver without a registry");
+        throw LockError(Errc::invalidArgument, "PrometheusObserver needs a registry, but got a null pointer");
     }
     metrics_ = std::make_unique<Metrics>(std::move(registry), std::move(options));
 }

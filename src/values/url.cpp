@@ -433,14 +433,32 @@ void readSentinels(std::string_view text, bool withTls, Config& config)
     config.tls = withTls ? config.tls : std::nullopt;
 }
 
-/// The text before `://`, in lower case.
+/// The text before `://`, in lower case; Valkey's names mean the same as those of Redis. Empty: there is none.
 std::string schemeOf(std::string_view url)
 {
-    std::string scheme(url.substr(0, std::min(url.find("://"), url.size())));
+    const auto end = url.find("://");
+    std::string scheme(url.substr(0, end == std::string_view::npos ? 0 : end));
     for (char& c : scheme) {
         c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     }
-    return scheme;
+    constexpr std::string_view other = "valkey";
+    return scheme.starts_with(other) ? scheme.replace(0, other.size(), "redis") : scheme;
+}
+
+/// What may be meant by a text without a scheme. Shows it only if it is no more than the address of this machine, or
+/// one in numbers: a user name and a password look like a host and a port.
+std::string guessAt(std::string_view url)
+{
+    const auto [name, port] = split(url, ':');
+    const std::string host(name);
+    in_addr address{};
+    if (host.empty() || host.find_first_not_of(hostCharacters) != std::string::npos) {
+        return url.starts_with('/') ? "; did you mean unix://PATH?" : "";
+    }
+    const bool isShown = host == "localhost" || ::inet_pton(AF_INET, host.c_str(), &address) == 1;
+    const bool hasPort = port && number(*port, std::numeric_limits<std::uint16_t>::max());
+    const std::string shown = isShown ? ':' + std::string(port.value_or("")) : ":PORT";
+    return "; did you mean redis://" + (isShown ? host : "HOST") + (hasPort ? shown : "") + '?';
 }
 
 } // namespace
@@ -451,7 +469,7 @@ Config Config::fromUrl(std::string_view url)
         refuse("spaces, '#' and bytes that are not printable ASCII must be percent-encoded (' ' as %20, '#' as %23)");
     }
     const std::string scheme = schemeOf(url);
-    const std::string_view rest = url.substr(std::min(scheme.size() + 3, url.size()));
+    const std::string_view rest = split(url, ':').second.value_or("").substr(scheme.empty() ? 0 : 2);
     Config config;
     if (scheme == "redis" || scheme == "rediss") {
         if (scheme == "rediss") {
@@ -469,7 +487,8 @@ Config Config::fromUrl(std::string_view url)
         readUnix(rest, config);
     } else {
         refuse("it must begin with redis://, rediss://, redis-sentinel://, rediss-sentinel://, redis-cluster://, "
-               "rediss-cluster:// or unix://");
+               "rediss-cluster:// or unix:// (valkey may stand for redis)" +
+               (scheme.empty() ? guessAt(url) : std::string()));
     }
     config.validate();
     return config;

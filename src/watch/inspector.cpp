@@ -10,6 +10,7 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <unordered_set>
 #include <utility>
@@ -20,6 +21,13 @@ namespace {
 
 constexpr const char* pageSize = "500"; ///< of keys, and of fields
 constexpr std::size_t queuePage = 500;
+
+std::chrono::seconds secondsIn(std::string_view text) noexcept
+{
+    std::int64_t count = 0;
+    (void)std::from_chars(text.data(), text.data() + text.size(), count);
+    return std::chrono::seconds(count);
+}
 
 } // namespace
 
@@ -196,8 +204,15 @@ void Inspector::readClientsHere()
         const auto line = left.substr(0, left.find('\n'));
         left.remove_prefix(std::min(left.size(), line.size() + 1));
         if (auto identity = identityOf(fieldOf(line, "name"))) {
+            const auto age = secondsIn(fieldOf(line, "age"));
+            const auto idle = secondsIn(fieldOf(line, "idle"));
             auto id = identity->clientId;
-            clients_.try_emplace(std::move(id), Whereabouts{*std::move(identity), std::string(fieldOf(line, "addr"))});
+            auto& client = clients_
+                               .try_emplace(std::move(id), Whereabouts{*std::move(identity),
+                                                                       std::string(fieldOf(line, "addr")), age, idle})
+                               .first->second;
+            client.age = std::max(client.age, age);
+            client.idle = std::min(client.idle, idle);
         }
     }
 }
@@ -208,6 +223,8 @@ void Inspector::locate(std::vector<LockHolder>& holders) const
         const auto found = clients_.find(holder.clientId);
         if (found != clients_.end()) {
             place(holder, found->second.identity, found->second.address);
+            holder.connectedFor = found->second.age;
+            holder.silentFor = found->second.idle;
         }
     }
 }
@@ -278,7 +295,7 @@ std::vector<std::string> Inspector::nextKeys(std::string_view pattern, std::stri
     }
     Reply reply = askOne(request);
     if (reply.isError() && filtersTypes_ && reply.text.find("syntax") != std::string::npos) {
-        filtersTypes_ = false; // Redis 5
+        filtersTypes_ = false; // an older server, or a fake of one
         return nextKeys(pattern, cursor);
     }
     if (reply.isError()) {
@@ -354,17 +371,17 @@ Reason Inspector::whyHidden(const LockFields& fields) const
     return {};
 }
 
-/// Throws what is known of a key that may be a lock or is none, unless it is gone.
+/// Throws what is known of a key that may not be read or is not a lock, unless it is gone.
 void Inspector::refuse(const std::string& name, bool isReadable)
 {
     if (!isReadable) {
         noteMissing("~" + name);
-        throw InspectionFailed{Cause::keyDenied, "the user lacks ~" + printable(name)};
+        throw InspectionFailed{Cause::keyDenied, "the user lacks ~" + printable(name) + "; grant it"};
     }
     const Reply type = askOne({"TYPE", name});
     if (type.text != "none") {
-        const auto what = isGiven(type, "+type") ? printable(type.text) : "key";
-        throw InspectionFailed{Errc::wrongType, "a " + what + " that is no lock lies there"};
+        const auto what = isGiven(type, "+type") ? "the key is a " + printable(type.text) + ", not a lock" : "";
+        throw InspectionFailed{Errc::wrongType, what};
     }
 }
 

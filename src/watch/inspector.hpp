@@ -9,6 +9,7 @@
 #include "values/connection_name.hpp"
 #include "watch/request_connection.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -46,6 +47,8 @@ private:
     struct Whereabouts {
         ConnectionIdentity identity;
         std::string address;
+        std::chrono::seconds age{};  ///< of the oldest connection
+        std::chrono::seconds idle{}; ///< since the last one sent something
     };
 
     /// Another node of the cluster has the key.

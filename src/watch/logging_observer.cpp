@@ -86,7 +86,7 @@ void write(const LoggingObserver::Sink& sink, LogLevel least, LogLevel level, Li
 LoggingObserver::LoggingObserver(Sink sink, LogLevel least) : sink_(std::move(sink)), least_(least)
 {
     if (!sink_) {
-        throw LockError(Errc::invalidArgument, "LoggingObserver without a sink");
+        throw LockError(Errc::invalidArgument, "LoggingObserver needs a sink, but got an empty function");
     }
 }
 

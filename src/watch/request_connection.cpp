@@ -22,7 +22,7 @@ RequestConnection::RequestConnection(const Config& config, const std::string& na
              .hurry = [](TimePoint) {},
              .demoted = [](const std::string&) {},
              .sweepSoon = [] {},
-             .refused = [&lastErrors](const Reply& reply) { lastErrors.noteReply(reply); },
+             .refused = [&lastErrors](const Reply& reply, const Call* of) { lastErrors.noteReply(reply, of); },
              .report = [](bool, Reason) {}},
             config.commandTimeout, freshSeed(), inspectionLimits)
 {

@@ -223,7 +223,7 @@ void requireOwnHiredis()
         const bool isKnown = ::dladdr(reinterpret_cast<const void*>(&redisReaderCreateWithFunctions), &found) != 0;
         throw LockError(Errc::unsupported, "redislock was built with hiredis " + std::to_string(HIREDIS_MAJOR) + '.' +
                                                std::to_string(HIREDIS_MINOR) + ", but the program uses one " +
-                                               (isSince1 ? "from 1.0 on" : "before 1.0") +
+                                               (isSince1 ? "from 1.0 on" : "from before 1.0") +
                                                (isKnown ? std::string(", of ") + found.dli_fname : std::string()));
     }
 }

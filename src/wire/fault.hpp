@@ -124,6 +124,8 @@ inline Fault classify(std::string_view text) noexcept
         Rule{"unknown command", fatal(Cause::unknownCommand)},
         Rule{"Unknown Redis command", fatal(Cause::unknownCommand)},  // of a script
         Rule{"Unknown command called", fatal(Cause::unknownCommand)}, // the same, Valkey
+        Rule{"unknown subcommand", fatal(Cause::unknownCommand)},     // so also of miniredis for CLIENT LIST
+        Rule{"Unknown subcommand", fatal(Cause::unknownCommand)},     // the same before Redis 7
         Rule{"WRONGTYPE", fatal(Errc::wrongType)},
         Rule{"NOAUTH", fatal(Cause::passwordWanted)},
         Rule{"WRONGPASS", fatal(Cause::wrongPassword)},

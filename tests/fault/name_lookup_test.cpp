@@ -349,7 +349,8 @@ TEST_F(NameLookup, OfAHostThatDoesNotExistIsToldInTheResolversWords)
         EXPECT_EQ(error.code(), Cause::hostNotFound);
         EXPECT_EQ(error.code(), Errc::unreachable);
         EXPECT_STREQ(error.what(), ("lock \"" + name + "\" at " + where +
-                                    ": the host name is not known: Host not found (authoritative)")
+                                    ": the host name is not known: Host not found (authoritative); correct the "
+                                    "name, or the resolver")
                                        .c_str());
     }
     set({"127.0.0.1"});

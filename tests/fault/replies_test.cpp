@@ -150,12 +150,17 @@ TEST_F(UnaskedReply, OnAnIdleConnectionIsNotTakenForTheNextAnswer)
 
 TEST_F(WrongReply, IsAnErrorAndTheGrantBehindItIsReleased)
 {
-    for (const auto* wrong : {"+OK\r\n", ":-7\r\n", "*1\r\n:1\r\n", "$3\r\nabc\r\n"}) {
+    const std::pair<const char*, const char*> replies[] = {
+        {"+OK\r\n", "\"OK\""}, {":-7\r\n", "-7"}, {"*1\r\n:1\r\n", "[1]"}, {"$3\r\nab\x1b\r\n", "\"ab\\x1b\""}};
+    for (const auto& [wrong, shown] : replies) {
         SCOPED_TRACE(wrong);
         inject(reply(redisLockLock), Action::replace(wrong));
         std::error_code ec;
         EXPECT_FALSE(lock().tryLock(5s, 25s, ec));
         EXPECT_EQ(ec, Errc::badReply);
+        EXPECT_NE(client().describe(ec).find(std::string(": the reply does not fit the request: ") + shown + "; "),
+                  std::string::npos)
+            << client().describe(ec);
         EXPECT_FALSE(lock().isHeldByCurrentThread());
         EXPECT_TRUE(eventually([&] { return !redis.exists(name); }, slack)) << "granted in Redis, to nobody";
     }

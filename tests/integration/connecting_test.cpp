@@ -11,6 +11,9 @@
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -107,7 +110,11 @@ protected:
         EXPECT_EQ(told.error, cause) << told.why;
         EXPECT_EQ(told.why, server + ": " + words);
     }
-    static std::string textOf(Cause cause) { return make_error_code(cause).message(); }
+    /// What a message says of it, and in whose words.
+    static std::string textOf(Cause cause, const std::string& said = {})
+    {
+        return std::string(LockError(cause, "", said).what()).substr(2);
+    }
 
     /// Expects every call that asks Redis to give this error at once, however long it would be ready to wait.
     static void expectAtOnce(const Config& config, Errc error)
@@ -343,7 +350,8 @@ TEST_F(Connecting, RefusedConnectionIsUnreachableAtOnceOrWhenTheWaitOrThePatienc
 TEST_F(Connecting, RefusedConnectionIsTold)
 {
     const RefusingPort port;
-    expectTold(configFor(port.port()), Cause::connectionRefused, "nothing listens at the address: Connection refused");
+    expectTold(configFor(port.port()), Cause::connectionRefused,
+               textOf(Cause::connectionRefused, "Connection refused"));
 }
 
 TEST_F(Connecting, AddressOfANameThatRefusesIsTold)
@@ -361,7 +369,7 @@ TEST_F(Connecting, AddressOfANameThatRefusesIsTold)
         const auto address = ":" + std::to_string(port.port());
         EXPECT_NE(what.find("at localhost" + address + ": nothing listens at the address: "), std::string::npos)
             << what;
-        EXPECT_TRUE(what.ends_with(address + ": Connection refused")) << what;
+        EXPECT_NE(what.find(address + ": Connection refused; start the server"), std::string::npos) << what;
     }
 }
 
@@ -369,7 +377,7 @@ TEST_F(Connecting, SocketThatDoesNotExistIsTold)
 {
     Config config;
     config.endpoint.unixSocket = server().folder() / "nobody.sock";
-    expectTold(config, Cause::socketNotFound, "there is no socket of that path: No such file or directory");
+    expectTold(config, Cause::socketNotFound, textOf(Cause::socketNotFound, "No such file or directory"));
 }
 
 TEST_F(Connecting, SocketThatTheUserMayNotOpenIsTold)
@@ -390,7 +398,7 @@ TEST_F(Connecting, SocketThatTheUserMayNotOpenIsTold)
     std::filesystem::permissions(config.endpoint.unixSocket, std::filesystem::perms::none);
     {
         const AsNobody nobody;
-        expectTold(config, Cause::accessDenied, textOf(Cause::accessDenied) + ": Permission denied");
+        expectTold(config, Cause::accessDenied, textOf(Cause::accessDenied, "Permission denied"));
     }
     std::filesystem::permissions(config.endpoint.unixSocket, std::filesystem::perms::owner_all);
     expectUsable(config);
@@ -399,23 +407,41 @@ TEST_F(Connecting, SocketThatTheUserMayNotOpenIsTold)
 TEST_F(Connecting, AddressWithoutARouteIsTold)
 {
     const std::string broadcast = "255.255.255.255"; // no TCP connection to this address is possible
-    expectTold(configFor(6379, broadcast), Cause::noRoute, textOf(Cause::noRoute) + ": Network is unreachable");
+    expectTold(configFor(6379, broadcast), Cause::noRoute, textOf(Cause::noRoute, "Network is unreachable"));
+}
+
+/// An address of this machine that servers take for another machine's: from Redis 7.2 on, 127.0.0.2 is none.
+std::string outerAddress()
+{
+    std::string found = "127.0.0.2";
+    ifaddrs* all = nullptr;
+    EXPECT_EQ(::getifaddrs(&all), 0);
+    for (const auto* each = all; each != nullptr; each = each->ifa_next) {
+        if (each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_INET &&
+            (each->ifa_flags & IFF_LOOPBACK) == 0) {
+            std::array<char, INET_ADDRSTRLEN> text{};
+            const auto* address = reinterpret_cast<const sockaddr_in*>(each->ifa_addr);
+            found = ::inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size());
+        }
+    }
+    ::freeifaddrs(all);
+    return found;
 }
 
 TEST_F(Connecting, ServerInProtectedModeIsTold)
 {
     const testing::RedisServer open({.arguments = {"--protected-mode", "yes"}});
     FaultProxy proxy(open);
-    proxy.connectFrom("127.0.0.2"); // not the address that the server knows for its own machine
+    proxy.connectFrom(outerAddress());
     const auto config = configFor(proxy.port());
     try {
         Client(config).connect();
         FAIL() << "connected";
     } catch (const LockError& error) {
         EXPECT_EQ(error.code(), Cause::protectedMode);
-        EXPECT_TRUE(std::string(error.what())
-                        .starts_with("connect to " + config.endpoint.str() + ": " + textOf(Cause::protectedMode) +
-                                     ": \"DENIED Redis is running"))
+        EXPECT_TRUE(
+            std::string(error.what())
+                .starts_with("connect to " + config.endpoint.str() + ": the server is in protected mode: \"DENIED "))
             << error.what();
     }
 }
@@ -448,18 +474,18 @@ TEST_F(Connecting, PasswordThatIsWrongMissingOrNotSetIsToldInTheServersWords)
 {
     testing::RedisServer locked({.password = "right"});
     Config config = configFor(locked.port());
-    expectTold(config, Cause::passwordWanted, "the server wants a password: \"NOAUTH Authentication required.\"");
+    expectTold(config, Cause::passwordWanted, textOf(Cause::passwordWanted, "\"NOAUTH Authentication required.\""));
     config.password = "secret";
-    const std::string refused = "the server does not accept the user name and password: \"WRONGPASS invalid "
-                                "username-password pair or user is disabled.\"";
+    const std::string refused =
+        textOf(Cause::wrongPassword, "\"WRONGPASS invalid username-password pair or user is disabled.\"");
     expectTold(config, Cause::wrongPassword, refused);
     config.username = "nobody";
     expectTold(config, Cause::wrongPassword, refused);
     config.username.clear();
     config.endpoint = Config::fromUrl(server().url()).endpoint;
     expectTold(config, Cause::noPasswordSet,
-               "a password was given to a server that has none: \"ERR AUTH <password> called without any password "
-               "configured for the default user. Are you sure your configuration is correct?\"");
+               textOf(Cause::noPasswordSet, "\"ERR AUTH <password> called without any password configured for the "
+                                            "default user. Are you sure your configuration is correct?\""));
 }
 
 TEST_F(Connecting, ServerThatRepeatsThePasswordIsNotQuoted)
@@ -479,7 +505,7 @@ TEST_F(Connecting, FullServerIsTold)
     RawRedis admin(full);
     admin.command({"CONFIG", "SET", "maxclients", "1"});
     expectTold(configFor(full.port()), Cause::tooManyClients,
-               "the server has as many clients as it takes: \"ERR max number of clients reached\"");
+               textOf(Cause::tooManyClients, "\"ERR max number of clients reached\""));
 }
 
 TEST_F(Connecting, SocketThatDoesNotExistIsUnreachable)

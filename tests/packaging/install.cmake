@@ -1,10 +1,11 @@
-# cmake -DBUILD=<build folder> -DPREFIX=<folder> -DTOOL=<whether it is built> -P install.cmake: installs into the
-# emptied folder.
+# cmake -DBUILD=<build folder> -DPREFIX=<folder> -DTOOL=<whether it is built> -DVERSION=<of the project>
+# -P install.cmake: installs into the emptied folder.
 file(REMOVE_RECURSE "${PREFIX}")
 execute_process(COMMAND ${CMAKE_COMMAND} --install "${BUILD}" --prefix "${PREFIX}" COMMAND_ERROR_IS_FATAL ANY)
 set(tool_files)
 if(TOOL)
-    set(tool_files bin/redislock share/man/man1/redislock.1 share/bash-completion/completions/redislock)
+    set(tool_files bin/redislock share/man/man1/redislock.1 share/bash-completion/completions/redislock
+        share/zsh/site-functions/_redislock share/fish/vendor_completions.d/redislock.fish)
     execute_process(COMMAND "${PREFIX}/bin/redislock" --version OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endif()
 foreach(file ${tool_files} share/doc/redislock/LICENSE
@@ -13,6 +14,13 @@ foreach(file ${tool_files} share/doc/redislock/LICENSE
         message(FATAL_ERROR "not installed: ${file}")
     endif()
 endforeach()
+
+# The port of vcpkg cannot read the version from CMakeLists.txt.
+file(READ "${CMAKE_CURRENT_LIST_DIR}/../../packaging/vcpkg/redislock/vcpkg.json" port)
+string(JSON port_version GET "${port}" version)
+if(NOT port_version STREQUAL VERSION)
+    message(FATAL_ERROR "vcpkg.json has version ${port_version}, not ${VERSION}")
+endif()
 
 # A program that only links the library needs none of the tool's dependencies.
 file(GLOB_RECURSE package "${PREFIX}/lib*/cmake/redislock/*.cmake" "${PREFIX}/lib*/pkgconfig/*.pc")

@@ -17,7 +17,8 @@ die() {
 # True if the contents of the Debian package are on this machine, wherever they came from. Asks only this machine.
 have() {
     case $1 in
-        cmake | g++ | pkg-config | openssl | redis-server | tmux | clang | clang-format | git) command -v "$1" ;;
+        cmake | g++ | pkg-config | openssl | redis-server | tmux | zsh | fish | clang | clang-format | git | \
+            chromium | python3) command -v "$1" ;;
         ninja-build) command -v ninja ;;
         libboost-dev) [ "$(boost_version)" -ge 108100 ] ;;
         libhiredis-dev) have_file include/hiredis/hiredis.h ;;
@@ -63,7 +64,7 @@ need_packages() {
     fi
     command -v apt-get >/dev/null ||
         die "please install what these Debian packages hold, then run this again: ${missing[*]}
-    (libboost-dev: Boost 1.81 or newer, its headers; redis-server: Redis 5 or newer, or Valkey)"
+    (libboost-dev: Boost 1.81 or newer, its headers; redis-server: Redis 6.2 or newer, or Valkey)"
     say "Missing here: ${missing[*]}"
     as_root true || die "please install as root, then run this again: apt-get install ${missing[*]}
     (libboost-dev: libboost1.81-dev where it is older than 1.81)"

@@ -247,7 +247,7 @@ TEST(Config, EndsItsMessageWithTheErrorsOwn)
 {
     Config config;
     config.endpoint.port = 0;
-    EXPECT_EQ(refusal(config), "endpoint.port is 0, but must be 1 to 65535: the configuration breaks a rule");
+    EXPECT_EQ(refusal(config), "endpoint.port is 0, but must be 1 to 65535");
 }
 
 TEST(Endpoint, IsShownAsPeopleWriteIt)

@@ -106,7 +106,7 @@ TEST_F(CredentialsCallsTest, FourAtATimeThoseThatHangIncluded)
     const auto others = make([](const Endpoint&) { return Credentials{"", "x"}; });
     ask(*others);
     EXPECT_EQ(told, std::vector<std::string>(5, "none")) << "at once";
-    EXPECT_EQ(why(), "4 calls for credentials have not ended yet");
+    EXPECT_EQ(why(), "4 calls of Config::credentials are still running");
     EXPECT_EQ(*called, 4);
     letGo();
     EXPECT_TRUE(test::eventually([&] {
@@ -124,17 +124,17 @@ TEST_F(CredentialsCallsTest, ThatGiveNothingOfUseSayWhy)
         std::string words;
     } cases[] = {
         {[](const Endpoint&) -> Credentials { throw std::runtime_error("vault\nis sealed"); },
-         "the function for credentials threw: vault\\x0ais sealed"},
-        {[](const Endpoint&) -> Credentials { throw 1; }, "the function for credentials threw"},
-        {[](const Endpoint&) { return Credentials{}; }, "an empty password was given"},
+         "Config::credentials threw: vault\\x0ais sealed"},
+        {[](const Endpoint&) -> Credentials { throw 1; }, "Config::credentials threw"},
+        {[](const Endpoint&) { return Credentials{}; }, "Config::credentials gave an empty password"},
         {[](const Endpoint&) {
-             return Credentials{"u", "p", Wall::now() - 1s};
+             return Credentials{"u", "hunter2", Wall::now() - 1s};
          },
-         "what was given is not valid any more"},
+         "Config::credentials gave credentials that have expired"},
         {[](const Endpoint&) {
-             return Credentials{"u", "p", Wall::time_point::min()};
+             return Credentials{"u", "hunter2", Wall::time_point::min()};
          },
-         "what was given is not valid any more"},
+         "Config::credentials gave credentials that have expired"},
     };
     for (const auto& [function, words] : cases) {
         const auto calls = make(function);

@@ -23,6 +23,11 @@ constexpr Cause allCauses[] = {
     Cause::unknownMaster,
     Cause::notSentinel,
     Cause::addressNotMapped,
+    Cause::sameServer,
+    Cause::heldAlready,
+    Cause::heldByOtherKind,
+    Cause::noUpgrade,
+    Cause::clientsThread,
     Cause::connectionRefused,
     Cause::hostNotFound,
     Cause::lookupFailed,
@@ -246,20 +251,22 @@ TEST(Cause, ACodeOfAnotherCategoryHasNoError)
     EXPECT_EQ(errcOf(std::error_code()), std::nullopt);
 }
 
-TEST(LockError, EndsWithWhatTheServerOrTheSystemSaid)
+TEST(LockError, SaysWhatTheServerOrTheSystemSaidBeforeWhatToDo)
 {
     const LockError error(Cause::connectionRefused, "lock \"stock:42\" at 127.0.0.1:1", "Connection refused");
     EXPECT_EQ(error.code(), Errc::unreachable);
-    EXPECT_STREQ(error.what(), "lock \"stock:42\" at 127.0.0.1:1: nothing listens at the address: Connection refused");
+    EXPECT_STREQ(error.what(), "lock \"stock:42\" at 127.0.0.1:1: nothing listens at the address: Connection refused; "
+                               "start the server, or correct the address");
     const LockError copy = error;
     EXPECT_STREQ(copy.what(), error.what());
 }
 
 TEST(LockError, SaysWhatWasAttemptedAndWhatWentWrong)
 {
-    const LockError error(Errc::unreachable, "lock \"stock:42\"");
+    const LockError error(Errc::unreachable, "lock \"stock:42\"", {});
     EXPECT_EQ(error.code(), Errc::unreachable);
-    EXPECT_EQ(std::string(error.what()), "lock \"stock:42\": no server was reached, or answered in time");
+    EXPECT_STREQ(error.what(), "lock \"stock:42\": no server could be reached, or none answered in time");
+    EXPECT_STREQ(LockError(Errc::badConfig, "URL: the host is empty").what(), "URL: the host is empty");
 }
 
 TEST(LockError, IsCaughtAsASystemError)

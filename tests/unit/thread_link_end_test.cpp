@@ -169,7 +169,7 @@ protected:
                       .hurry = [](TimePoint) {},
                       .demoted = [](const std::string&) {},
                       .sweepSoon = [this] { ++sweepsWanted; },
-                      .refused = [](const Reply&) {},
+                      .refused = [](const Reply&, const Call*) {},
                       .report = [this](bool up, Reason error) { reports.emplace_back(up, error.errc()); }},
                      1ms,
                      1};

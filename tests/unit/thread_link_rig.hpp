@@ -296,7 +296,7 @@ protected:
                            .hurry = [this](TimePoint soonest) { hurries.push_back(soonest); },
                            .demoted = [this](const std::string&) { ++demotions; },
                            .sweepSoon = [this] { ++sweepsWanted; },
-                           .refused = [](const Reply&) {},
+                           .refused = [](const Reply&, const Call*) {},
                            .report = [this](bool up, Reason error) { reports.emplace_back(up, error.errc()); }},
                           1h,
                           1};

@@ -257,7 +257,7 @@ public:
                            .hurry = [](TimePoint) {},
                            .demoted = [](const std::string&) {},
                            .sweepSoon = [this] { want(sweepWanted_); },
-                           .refused = [](const Reply&) {},
+                           .refused = [](const Reply&, const Call*) {},
                            .report = [](bool, Reason) {}},
                           1h,
                           1};

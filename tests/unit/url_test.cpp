@@ -50,6 +50,7 @@ TEST(Url, SaysWhereTheServerListens)
         {"redis://127.0.0.1", {}},
         {"redis://127.0.0.1/", {}},
         {"REDIS://127.0.0.1", {}},
+        {"valkey://127.0.0.1", {}},
         {"redis://redis.internal", {.host = "redis.internal", .port = 6379, .unixSocket = ""}},
         {"redis://my_redis-1:1", {.host = "my_redis-1", .port = 1, .unixSocket = ""}},
         {"redis://h:65535", {.host = "h", .port = 65535, .unixSocket = ""}},
@@ -337,7 +338,10 @@ TEST(Url, IsRefusedForAnythingElse)
     };
     const Case cases[] = {
         {"empty", "", "must begin with"},
-        {"no scheme", "127.0.0.1:6379", "must begin with"},
+        {"no scheme", "127.0.0.1:6379", "did you mean redis://127.0.0.1:6379?"},
+        {"no scheme, by name", "localhost", "did you mean redis://localhost?"},
+        {"no scheme, another host", "redis:6380", "did you mean redis://HOST:PORT?"},
+        {"no scheme, a path", "/run/redis.sock", "did you mean unix://PATH?"},
         {"other scheme", "http://h", "must begin with"},
         {"half a scheme", "redis:/h", "must begin with"},
         {"only a scheme", "redis://", "host is empty"},

@@ -35,7 +35,7 @@ namespace redislock::testing {
 
 /// How a RedisServer speaks TLS. Files are in PEM form; a server that was not built with TLS does not start.
 struct RedisServerTls {
-    /// Whether it wants a certificate of its clients, by an authority in `caFile`.
+    /// Whether it requires a client certificate, signed by an authority in `caFile`.
     enum class Clients : std::uint8_t { unasked, asked, required };
 
     /// The authorities that the server trusts; url() names the file as those that clients trust.
@@ -44,6 +44,7 @@ struct RedisServerTls {
     std::string certFile{};
     /// The key of the certificate.
     std::string keyFile{};
+    /// Default: unasked.
     Clients clients = Clients::unasked;
     /// Listens on a port without TLS too: see RedisServer::plainPort(). Default: false.
     bool plainToo = false;
@@ -57,7 +58,7 @@ struct RedisServerOptions {
     std::vector<std::string> arguments{};
     /// `requirepass`: clients must send AUTH. Default: empty, no password. It is visible in the process list.
     std::string password{};
-    /// A path, or a name that is looked up in PATH. Default: redis-server.
+    /// A path, or a name that is searched in PATH. Default: redis-server.
     std::string executable = "redis-server";
     /// Listens on its unix socket only: nothing on the network, port() is 0 and url() is unixUrl(). Default: false.
     bool unixSocketOnly = false;
@@ -70,9 +71,8 @@ struct RedisServerOptions {
 
 namespace detail {
 
-/// A port of 127.0.0.1 that nobody else is given, whether its server runs or not: a socket that is bound and does not
-/// listen. It lies below the ports that Linux gives to outgoing connections, and low enough for a cluster bus 10 000
-/// above it.
+/// A reserved port of 127.0.0.1, whether its server runs or not: a socket that is bound but does not listen. It is
+/// below the range that Linux uses for outgoing connections, and low enough for a cluster bus 10 000 above it.
 class ReservedPort {
 public:
     ReservedPort() = default;
@@ -107,16 +107,16 @@ private:
 
 } // namespace detail
 
-/// A Redis server process of one's own, for the length of a test or an example.
+/// A private Redis server process, for the duration of a test or an example.
 ///
 /// The constructor starts `redis-server` on a free port of 127.0.0.1 and on a unix socket in a temporary folder, and
 /// returns when it answers. Persistence is off; the DEBUG command is allowed.
 ///
-/// **Guarantees**: the server was started by this object: another one that listens on the same port is never taken for
-/// it. port(), url() and folder() stay the same over restarts. It is ended by its pid only, and ends, whatever happens,
-/// when the thread that started it ends: by SIGKILL, through `PR_SET_PDEATHSIG`. It inherits no file descriptors, so it
-/// keeps no socket of the program open.
-/// While the server is not running its port is refused, and given to no other server that is started like this.
+/// **Guarantees**: the server was started by this object: another one that listens on the same port is never mistaken
+/// for it. port(), url() and folder() stay the same across restarts. It is ended by its pid only, and always ends when
+/// the thread that started it ends: by SIGKILL, through `PR_SET_PDEATHSIG`. It inherits no file descriptors, so it
+/// keeps no socket of the program open. While the server is not running, connections to its port are refused, and no
+/// other RedisServer gets that port.
 /// **Does not guarantee** that the folder is removed when the program is killed.
 ///
 /// | state   | isRunning() | kill(), stop() | restart()       | freeze()           | thaw()  |
@@ -147,7 +147,7 @@ public:
     explicit RedisServer(RedisServerOptions options);
     /// As the constructor above, with the default options.
     RedisServer() : RedisServer(RedisServerOptions{}) {}
-    /// Takes over the server of @p other, which may only be destroyed afterwards.
+    /// Takes over the server of @p other, which may only be destroyed after that.
     RedisServer(RedisServer&& other) noexcept = default;
     RedisServer& operator=(RedisServer&&) = delete;
     /// Ends the server as kill() does and removes the folder.
@@ -155,9 +155,9 @@ public:
 
     /// Always 127.0.0.1.
     [[nodiscard]] std::string host() const { return "127.0.0.1"; }
-    /// The TCP port, the same over restarts; 0 with `unixSocketOnly`.
+    /// The TCP port, the same across restarts; 0 with `unixSocketOnly`.
     [[nodiscard]] std::uint16_t port() const noexcept { return port_.number(); }
-    /// The TCP port without TLS, the same over restarts; 0 when the server speaks nothing but TLS.
+    /// The TCP port without TLS, the same across restarts; 0 when the server speaks only TLS.
     [[nodiscard]] std::uint16_t plainPort() const noexcept { return plainPort_ ? plainPort_->number() : port(); }
     /// `redis://127.0.0.1:PORT`, with `:password@` (percent-encoded) when there is one; unixUrl() with
     /// `unixSocketOnly`; with TLS `rediss://127.0.0.1:PORT?ca_file=PATH`.
@@ -172,7 +172,7 @@ public:
     [[nodiscard]] const std::optional<RedisServerTls>& tls() const noexcept { return options_.tls; }
     /// The server's working folder: data, socket and log.
     [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
-    /// All that the server has written to its log so far, over all restarts.
+    /// Everything that the server has written to its log so far, across restarts.
     [[nodiscard]] std::string log() const;
     /// The process id; 0 when the server was ended or is known to have ended.
     [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
@@ -189,12 +189,12 @@ public:
     /// @throws std::runtime_error as the constructor, and when another process took the port meanwhile; the server is
     /// not running then.
     void restart();
-    /// Stops the process where it is (SIGSTOP), as a paused machine: connections stay open and nothing is answered.
+    /// Stops the process where it is (SIGSTOP), like a paused machine: connections stay open, but get no answers.
     /// Returns when it has stopped.
     /// @throws std::logic_error when the server is not running.
     /// @throws std::runtime_error when it has not stopped after 5 s.
     void freeze();
-    /// Lets a frozen server go on (SIGCONT). Does nothing when it is not frozen.
+    /// Lets a frozen server continue (SIGCONT). Does nothing when it is not frozen.
     void thaw() noexcept { process_.signal(SIGCONT); }
 
 private:

@@ -68,7 +68,7 @@ Unlocked Permit::release()
     std::error_code ec;
     const Unlocked how = release(ec);
     if (ec) {
-        throw LockError(ec, "release of an empty permit");
+        throw LockError(ec, "release(): this object has no permit");
     }
     return how;
 }

@@ -208,10 +208,10 @@ void GroupAcquire::follow(const WaitStep& next)
     }
 }
 
-std::optional<Errc> GroupAcquire::begin()
+std::optional<Reason> GroupAcquire::begin()
 {
     if (haveOneServerTwice(*members_)) {
-        return Errc::badConfig;
+        return Cause::sameServer;
     }
     hold_ = std::make_shared<GroupHold>(members_);
     return std::nullopt;
@@ -231,10 +231,10 @@ void GroupAcquire::giveUp()
     }
 }
 
-std::optional<Errc> GroupAcquire::keep()
+std::optional<Reason> GroupAcquire::keep()
 {
     if (haveOneServerTwice(*members_)) {
-        return Errc::badConfig;
+        return Cause::sameServer;
     }
     members_->tell([waited = BootClock::now() - began_, rounds = flow_.result().rounds](
                        Observer& observer, const LockEvent& event) { observer.acquired(event, waited, rounds); });

@@ -57,10 +57,10 @@ private:
     void wakeAt(TimePoint when);
     std::function<void()> doAt(TimePoint when, const std::function<void()>& what);
     void callOff();
-    std::optional<Errc> begin() override;
+    std::optional<Reason> begin() override;
     void ask(std::uint32_t round, std::size_t member, Wait wait) override;
     void giveUp() override;
-    std::optional<Errc> keep() override;
+    std::optional<Reason> keep() override;
     [[nodiscard]] bool anyState(ServerId::State state) const;
 
     const std::shared_ptr<const GroupMembers> members_;

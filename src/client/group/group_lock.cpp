@@ -58,8 +58,8 @@ void requireDistinct(const GroupMembers& members)
             throw LockError(Errc::invalidArgument,
                             members.str() +
                                 (members.rule == GroupMembers::Rule::majority
-                                     ? ": every member needs a server of its own, " + server + " comes twice"
-                                     : ": \"" + printable(lock.name()) + "\" comes twice"));
+                                     ? ": every member needs a server of its own, but " + server + " is given twice"
+                                     : ": \"" + printable(lock.name()) + "\" is given twice"));
         }
     }
 }
@@ -69,7 +69,7 @@ void requireDistinct(const GroupMembers& members)
 std::shared_ptr<GroupState> GroupState::make(GroupMembers::Rule rule, std::vector<Lock> locks)
 {
     if (locks.empty()) {
-        throw LockError(Errc::invalidArgument, "a group of no locks");
+        throw LockError(Errc::invalidArgument, "a group needs at least one lock");
     }
     const auto members = std::make_shared<const GroupMembers>(GroupMembers{std::move(locks), rule});
     requireDistinct(*members);
@@ -95,7 +95,7 @@ GroupGuard GroupState::acquire(Wait wait, Lease lease, std::shared_ptr<const Ret
         return {};
     }
     if (members_->isOwnThread()) {
-        ec = Errc::wouldDeadlock;
+        ec = Cause::clientsThread;
         return {};
     }
     std::shared_ptr<GroupHold> hold;
@@ -127,7 +127,7 @@ bool GroupState::lock(Wait wait, Lease lease, std::shared_ptr<const RetryPolicy>
 {
     const auto own = held();
     if (!stop.stop_requested() && own && BootClock::now() < own->validUntil()) {
-        ec = Errc::wouldDeadlock;
+        ec = Cause::heldAlready;
         return false;
     }
     auto hold = holdOf(acquire(wait, lease, std::move(retry), stop, ec, thrown));
@@ -169,8 +169,7 @@ std::shared_ptr<GroupHold> GroupState::held() const
 /// With the words of the member that last met the error.
 FailedCall GroupState::failedCall(const char* verb, const std::error_code& ec) const
 {
-    const char* why = ec == Errc::badConfig ? ": two of these addresses are one server" : "";
-    FailedCall failed{std::string(verb) + " " + members_->str() + why, {}};
+    FailedCall failed{std::string(verb) + " " + members_->str(), {}};
     TimePoint last{};
     for (const auto& lock : members_->locks) {
         const LastErrors& lastErrors = LockAccess::engine(lock).lastErrors();
@@ -222,6 +221,11 @@ bool GroupLock::acquire(Wait wait, Lease lease, const Retry& retry, const std::s
                         std::exception_ptr* thrown) const
 {
     return state_->lock(wait, lease, retry, stop, ec, thrown);
+}
+
+std::string GroupLock::describe(const std::error_code& ec, const char* call) const
+{
+    return state_->failedCall(call, ec).error(ec).what();
 }
 
 void GroupLock::asyncAcquire(Wait wait, Lease lease, const Retry& retry, detail::GroupHandler handler) const
@@ -330,7 +334,7 @@ Unlocked GroupGuard::release()
     std::error_code ec;
     const Unlocked how = release(ec);
     if (ec) {
-        throw LockError(ec, "release of an empty guard");
+        throw LockError(ec, "release(): the guard holds nothing");
     }
     return how;
 }

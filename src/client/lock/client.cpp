@@ -3,6 +3,7 @@
 #include "client/async_calls.hpp"
 #include "client/engine.hpp"
 #include "client/lock/thread_calls.hpp"
+#include "client/lock/throwing.hpp"
 #include "core/counter/counter.hpp"
 #include "redislock/error.hpp"
 #include "values/durability_text.hpp"
@@ -24,8 +25,8 @@ constexpr std::size_t maxNameBytes = 1024;
 std::string checked(std::string name)
 {
     if (name.empty() || name.size() > maxNameBytes) {
-        throw LockError(Errc::invalidArgument, "name \"" + detail::printable(name) + "\" of " +
-                                                   std::to_string(name.size()) + " bytes: a name has 1 to " +
+        throw LockError(Errc::invalidArgument, "the name \"" + detail::printable(name) + "\" has " +
+                                                   std::to_string(name.size()) + " bytes, but must have 1 to " +
                                                    std::to_string(maxNameBytes));
     }
     return name;
@@ -44,7 +45,7 @@ std::string checked(const detail::Engine& engine, std::string name, bool isLatch
          {channel, detail::prefixed(detail::tokenPrefix, name), detail::suffixed(name, "timeout")}) {
         if (detail::slotOf(other) != detail::slotOf(name)) {
             throw LockError(Errc::invalidArgument,
-                            "name \"" + detail::printable(name) + "\" is in slot " +
+                            "the name \"" + detail::printable(name) + "\" is in slot " +
                                 std::to_string(detail::slotOf(name)) + ", but \"" + detail::printable(other) +
                                 "\" in slot " + std::to_string(detail::slotOf(other)) +
                                 ": in a cluster a name has no braces, or exactly one pair with something between them" +
@@ -64,7 +65,7 @@ std::shared_ptr<detail::NamedLock> stateOf(const std::shared_ptr<detail::Engine>
 Durability durabilityOf(const detail::Engine& engine, const std::optional<Durability>& durability)
 {
     if (durability && !detail::isInRange(*durability)) {
-        throw LockError(Errc::invalidArgument, "durability " + detail::inWords(*durability) + ", but it " +
+        throw LockError(Errc::invalidArgument, "the durability is " + detail::inWords(*durability) + ", but it " +
                                                    std::string(detail::durabilityRange));
     }
     return durability.value_or(engine.config().durability);
@@ -161,12 +162,12 @@ SegmentedLock Client::getSegmentedLock(std::string name, std::size_t segments,
                                        std::optional<Durability> durability) const
 {
     if (segments == 0 || segments > SegmentedLock::maxSegments) {
-        throw LockError(Errc::invalidArgument, "segmented lock \"" + detail::printable(name) + "\" with " +
-                                                   std::to_string(segments) + " segments: it has 1 to " +
+        throw LockError(Errc::invalidArgument, "the segmented lock \"" + detail::printable(name) + "\" has " +
+                                                   std::to_string(segments) + " segments, but must have 1 to " +
                                                    std::to_string(SegmentedLock::maxSegments));
     }
     if (name.empty()) {
-        throw LockError(Errc::invalidArgument, "segmented lock without a name");
+        throw LockError(Errc::invalidArgument, "a segmented lock needs a name");
     }
     std::vector<RedisLock> locks;
     locks.reserve(segments);
@@ -191,6 +192,15 @@ void Client::connect() const
         const detail::LastErrors& lastErrors = engine_->lastErrors();
         throw LockError(ec, "connect to " + lastErrors.server(), lastErrors.about(ec).text);
     }
+}
+
+std::string Client::describe(const std::error_code& ec, std::string_view call) const
+{
+    const detail::LastErrors& lastErrors = engine_->lastErrors();
+    if (call.empty()) {
+        return detail::LastErrors::isOfServer(ec) ? lastErrors.sentence(ec) : ec.message();
+    }
+    return detail::failedCallAt(lastErrors, std::string(call), ec).error(ec).what();
 }
 
 void Client::connect(std::error_code& ec) const

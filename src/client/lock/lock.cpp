@@ -24,9 +24,7 @@ bool Lock::acquire(Wait wait, Lease lease, const Retry& retry, const std::stop_t
 
 void Lock::fail(const char* verb, Lease lease, const std::error_code& ec, const std::exception_ptr& thrown) const
 {
-    const char* const inTheWay = ec == Errc::wouldDeadlock ? detail::ThreadCalls::inTheWay(*state_) : "";
     auto failed = detail::failedCall(*state_, verb, ec);
-    failed.call += inTheWay;
     if (ec == Errc::invalidArgument && lease.isValid()) {
         failed.call += ", whose durability (" + detail::inWords(durability_) + ") may take longer than the lease,";
     }

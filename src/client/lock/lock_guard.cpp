@@ -99,7 +99,7 @@ Unlocked LockGuard::release()
     std::error_code ec;
     const Unlocked how = release(ec);
     if (ec) {
-        throw LockError(ec, "release of an empty guard");
+        throw LockError(ec, "release(): the guard holds nothing");
     }
     return how;
 }

@@ -148,7 +148,9 @@ std::optional<std::chrono::milliseconds> ThreadCalls::timeToLive(NamedLock& name
     const auto call = nameCall(named, named.traits().pttl);
     bool repeated = false;
     ec = query(engineOf(named), call, repeated);
-    return ec ? std::nullopt : timeToLiveOf(call->reply, ec);
+    const auto left = ec ? std::nullopt : timeToLiveOf(call->reply, ec);
+    noteUnfit(engineOf(named), ec, call->reply);
+    return left;
 }
 
 void ThreadCalls::connect(Engine& engine, std::error_code& ec)
@@ -174,25 +176,6 @@ std::uint32_t ThreadCalls::holdCount(const NamedLock& named) noexcept
     const auto lock = engine.lock();
     const Hold* hold = named.local.of(currentThread());
     return hold != nullptr && BootClock::now() < hold->validUntil() ? hold->levels.count() : 0;
-}
-
-const char* ThreadCalls::inTheWay(NamedLock& named)
-{
-    Engine& engine = engineOf(named);
-    if (engine.isForked()) {
-        return "";
-    }
-    const auto lock = engine.lock();
-    Core& core = engine.core(lock);
-    if (core.validHold(named, currentThread()) != nullptr) {
-        return ", which this thread holds already";
-    }
-    if (core.holdOfOtherKind(named, currentThread()) == nullptr) {
-        return "";
-    }
-    return named.kind == LockKind::writeLock
-               ? ", which this thread reads, and must stop reading before it can write: no upgrade"
-               : ", which this thread holds by a lock of another kind";
 }
 
 std::chrono::milliseconds ThreadCalls::validFor(const NamedLock& named) noexcept

@@ -42,8 +42,6 @@ struct ThreadCalls {
 
     // what is known here
     static std::uint32_t holdCount(const NamedLock& named) noexcept;
-    /// For the message of an acquire that would deadlock: which hold of this thread is in its way; empty: none.
-    static const char* inTheWay(NamedLock& named);
     static std::chrono::milliseconds validFor(const NamedLock& named) noexcept;
     static std::stop_token stopToken(const NamedLock& named, StopAt when);
     /// @param hold null: the token of no hold.

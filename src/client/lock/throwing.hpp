@@ -88,7 +88,8 @@ FailedCall withArgument(FailedCall failed, const std::error_code& ec, Argument a
     try {
         std::rethrow_exception(thrown);
     } catch (...) {
-        std::throw_with_nested(LockError(ec, failed.call + ", whose retry policy threw an exception"));
+        std::throw_with_nested(
+            LockError(ec, failed.call + ": its retry policy threw the exception that is nested in this one"));
     }
 }
 

@@ -195,6 +195,9 @@ public:
     Result conclude(const CounterRequest<Result>& request, TimePoint begin, bool repeated, std::error_code& ec)
     {
         auto result = ec || request.call == nullptr ? request.known : request.meaning(*request.call, repeated, ec);
+        if (ec && request.call != nullptr) {
+            noteUnfit(*port, ec, request.call->reply);
+        }
         if (ec) {
             discardRecords(request.recorded.taken); // the request may not have deleted them
             ec = goOn(request.afterwards, request.denied, ec, repeated, begin);

@@ -147,7 +147,7 @@ WaitStep CounterFlow::send()
 
 WaitStep CounterFlow::answered(const Outcome& outcome)
 {
-    const auto event = eventOf(outcome);
+    const auto event = noting(core_.port, eventOf(outcome), waiter.call->reply);
     const LockAnswer* busy = busyAnswer(event);
     if (busy != nullptr) {
         ending_.rememberedUntil = TimePoint::max();

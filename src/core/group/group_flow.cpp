@@ -77,7 +77,7 @@ WaitStep GroupFlow::begin(std::uint32_t round, std::optional<std::size_t> awaite
     return {.kind = WaitStep::Kind::sleep, .until = until};
 }
 
-WaitStep GroupFlow::fail(Errc why)
+WaitStep GroupFlow::fail(Reason why)
 {
     rounds_.giveUp();
     result_ = {.kind = GroupResult::Kind::failed, .error = why, .rounds = result_.rounds};

@@ -18,13 +18,13 @@ namespace redislock::detail {
 class GroupRounds {
 public:
     /// Begins a round. @return why that is impossible; nothing: it began.
-    virtual std::optional<Errc> begin() = 0;
+    virtual std::optional<Reason> begin() = 0;
     /// Tries a member. @param wait how long for its holder, unless the round is given up
     virtual void ask(std::uint32_t round, std::size_t member, Wait wait) = 0;
     /// Gives back what the round was granted, and what it may yet be. There may have been no round.
     virtual void giveUp() = 0;
     /// Keeps what the round was granted. @return why that is impossible; nothing: it is kept.
-    virtual std::optional<Errc> keep() = 0;
+    virtual std::optional<Reason> keep() = 0;
 
 protected:
     GroupRounds() = default;
@@ -63,7 +63,7 @@ public:
 
 private:
     WaitStep begin(std::uint32_t round, std::optional<std::size_t> awaited, TimePoint until);
-    WaitStep fail(Errc why);
+    WaitStep fail(Reason why);
 
     const std::size_t members_;
     GroupMachine machine_;

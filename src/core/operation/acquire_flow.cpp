@@ -298,7 +298,7 @@ WaitStep AcquireFlow::send()
 
 WaitStep AcquireFlow::answered(const Outcome& outcome)
 {
-    const auto event = lockEventOf(*waiter.call, outcome, core_.port.now());
+    const auto event = noting(core_.port, lockEventOf(*waiter.call, outcome, core_.port.now()), waiter.call->reply);
     noteAnswer(event);
     const LockAnswer* busy = busyAnswer(event);
     if (busy != nullptr && core_.config.observer) {

@@ -135,6 +135,7 @@ private:
     {
         const auto found = holderOf(query_->reply(), error_);
         if (!found) {
+            noteUnfit(core_.port, error_, query_->reply());
             return {};
         }
         holder_ = *found;
@@ -146,6 +147,7 @@ private:
     WaitStep holderEnded()
     {
         wasFreed_ = detail::wasFreed(query_->reply(), query_->repeated(), error_) && !error_;
+        noteUnfit(core_.port, error_, query_->reply());
         if (wasFreed_) {
             core_.loseForced(*named_, holder_, query_->call());
             if (query_->call().isAsking) {

@@ -41,7 +41,7 @@ WaitStep NestedFlow::look()
 
 WaitStep NestedFlow::answered(const Outcome& outcome)
 {
-    return step(lockEventOf(*call_, outcome, core_.port.now()));
+    return step(noting(core_.port, lockEventOf(*call_, outcome, core_.port.now()), call_->reply));
 }
 
 WaitStep NestedFlow::cancel()
@@ -141,10 +141,12 @@ ThreadAcquire::ThreadAcquire(Core& core, NamedLock& named, const AcquireOrder& o
         if (named.traits().isReentrant) {
             nested_.emplace(core, *own, order);
         }
+        inTheWay_ = Cause::heldAlready;
         return;
     }
     const Hold* other = core.holdOfOtherKind(named, caller);
     if (other != nullptr && named.kind != LockKind::readLock) {
+        inTheWay_ = named.kind == LockKind::writeLock ? Cause::noUpgrade : Cause::heldByOtherKind;
         return; // would wait for its own hold to end; with several such readers, each for the others
     }
     outermost_.emplace(core, named, core.takeHold(named, caller, Lane::commands), order, nullptr);
@@ -157,7 +159,7 @@ std::error_code ThreadAcquire::conclude(Acquired& acquired, Rest& rest)
         return nested_->conclude(acquired);
     }
     if (!outermost_) {
-        return Errc::wouldDeadlock;
+        return inTheWay_;
     }
     const auto error = outermost_->conclude(acquired);
     auto hold = outermost_->hold;

@@ -79,6 +79,7 @@ public:
 private:
     std::optional<AcquireFlow> outermost_;
     std::optional<NestedFlow> nested_;
+    Cause inTheWay_{}; ///< neither of them: the hold of this thread that would never end meanwhile
 };
 
 } // namespace redislock::detail

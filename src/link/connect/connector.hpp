@@ -69,13 +69,14 @@ public:
     /// io_context's thread.
     void beginAgain();
 
-    /// Notes what an answer on one of the connections says, if it is an error. Any thread.
-    void noteReply(const Reply& reply) noexcept
+    /// Notes what an answer on one of the connections says, if it is an error. @param of the request; null: not known.
+    /// Any thread.
+    void noteReply(const Reply& reply, const Call* of) noexcept
     {
         if (reply.isError() && locator_ != nullptr) {
             locator_->noted(reply);
         }
-        lastErrors_.noteReply(reply);
+        lastErrors_.noteReply(reply, of);
     }
 
     /// After an exception on the io_context's thread, which may have interrupted any of them: the attempts under way

@@ -69,9 +69,9 @@ struct CredentialsCalls::Call {
 std::string refusalOf(const Credentials& credentials, std::chrono::system_clock::time_point now)
 {
     if (credentials.password.empty()) {
-        return "an empty password was given";
+        return "Config::credentials gave an empty password";
     }
-    return credentials.validUntil <= now ? "what was given is not valid any more" : "";
+    return credentials.validUntil <= now ? "Config::credentials gave credentials that have expired" : "";
 }
 
 TimePoint replacementTime(const Credentials& credentials, std::chrono::system_clock::time_point wallNow, TimePoint now)
@@ -126,7 +126,7 @@ void CredentialsCalls::ask(const Endpoint& server, Handler handler)
     }
     ++number_;
     if (!beginCall()) {
-        return ended(number_, {{}, std::to_string(mostCalls) + " calls for credentials have not ended yet"});
+        return ended(number_, {{}, std::to_string(mostCalls) + " calls of Config::credentials are still running"});
     }
     try {
         start(server);
@@ -164,9 +164,9 @@ void CredentialsCalls::run(const Call& call) noexcept
             const auto ask = *call.provider; // a copy: calls may overlap
             answer.credentials = ask(call.endpoint);
         } catch (const std::exception& e) {
-            answer.why = std::string("the function for credentials threw: ") + e.what();
+            answer.why = std::string("Config::credentials threw: ") + e.what();
         } catch (...) {
-            answer.why = "the function for credentials threw";
+            answer.why = "Config::credentials threw";
         }
         const std::lock_guard lock(call.line->mutex);
         if (call.line->calls != nullptr) {

@@ -229,7 +229,8 @@ HandshakeMachine::Action HandshakeMachine::slotsAnswered(const Reply& reply)
         return next();
     }
     if (reply.isError()) { // a proxy may hide the other nodes; a real server tells them, but not to every user
-        warning_ = "the server belongs to a cluster, and does not tell which nodes it has";
+        warning_ =
+            "the server belongs to a cluster, but does not tell its nodes: locks work only while it has all slots";
         return classify(reply.text).error == Errc::permissionDenied ? fail({Failure::fatal, Cause::clusterNode})
                                                                     : next();
     }
@@ -240,7 +241,8 @@ HandshakeMachine::Action HandshakeMachine::slotsAnswered(const Reply& reply)
     const bool hasOthers = std::adjacent_find(ranges.begin(), ranges.end(), [](const Reply& one, const Reply& next) {
                                return masterOf(one) != masterOf(next);
                            }) != ranges.end();
-    warning_ = "the server belongs to a cluster of which one node has all slots: locks work until another gets some";
+    warning_ = "the server belongs to a cluster of which one node has all slots: locks work until another gets some; "
+               "use redis-cluster://";
     return hasOthers ? fail({Failure::fatal, Cause::clusterNode}) : next();
 }
 

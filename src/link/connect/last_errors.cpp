@@ -4,6 +4,8 @@
 #include "values/printable.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <utility>
@@ -28,6 +30,80 @@ bool repeats(std::string_view line, std::string_view secret) noexcept
         }
     }
     return false;
+}
+
+/// The command that a user may not run: the server names it, or else the line of the script that calls it.
+std::string deniedCommand(std::string_view line, const Script* script)
+{
+    const auto between = [](std::string_view text, std::string_view before, std::string_view after) {
+        const auto at = text.find(before);
+        const auto rest = at == std::string_view::npos ? std::string_view() : text.substr(at + before.size());
+        return rest.substr(0, rest.find(after));
+    };
+    if (const auto named = between(line, "run the '", "'"); !named.empty() || script == nullptr) {
+        return std::string(named);
+    }
+    int number = 0;
+    const auto digits = between(line, "@user_script:", " ");
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const std::string whole = script->text();
+    std::string_view text = whole;
+    for (; number > 1; --number) {
+        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    }
+    return std::string(between(text.substr(0, text.find('\n')), "call('", "'"));
+}
+
+/// Which request was denied, the rules of an ACL that would allow it, and who knows them all.
+std::string howToAllow(Reason denied, std::string_view line, const Call* call)
+{
+    const auto subject = call == nullptr ? Call::Subject() : call->subject();
+    std::string keys;
+    std::string rules;
+    for (const auto& key : subject.keys) {
+        keys.append(keys.empty() ? "\"" : ", \"").append(printable(key)).append("\"");
+        if (denied == Reason(Cause::keyDenied)) {
+            rules.append(" ~").append(printable(key));
+        }
+    }
+    if (const std::string command = deniedCommand(line, subject.script);
+        denied == Reason(Cause::commandDenied) && !command.empty()) {
+        rules = " +" + printable(command);
+        for (char& c : rules) { // scripts write commands in upper case
+            c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        }
+    }
+    std::string text;
+    if (!keys.empty()) {
+        text.append(call->form == Call::Form::bySha ? " to EVALSHA" : " to EVAL");
+        text.append(subject.keys.size() == 1 ? " with the key " : " with the keys ").append(keys, 0, 300);
+    }
+    if (!rules.empty()) {
+        text.append("; grant").append(rules, 0, 300);
+    }
+    const auto name = subject.keys.empty() ? "NAME" : '"' + printable(subject.keys.front()) + '"';
+    return text + "; redislock doctor " + name + " lists all missing rights";
+}
+
+/// A reply as a value in a message.
+std::string inWords(const Reply& reply)
+{
+    switch (reply.kind) {
+    case Reply::Kind::nil:
+        return "nil";
+    case Reply::Kind::integer:
+        return std::to_string(reply.integer);
+    case Reply::Kind::array:
+        break;
+    default:
+        return '"' + printable(reply.text) + '"';
+    }
+    constexpr std::size_t most = 8;
+    std::string all;
+    for (std::size_t i = 0; i < std::min(reply.elements.size(), most); ++i) {
+        all += (i > 0 ? ", " : "") + inWords(reply.elements[i]);
+    }
+    return '[' + all + (reply.elements.size() > most ? ", ...]" : "]");
 }
 
 } // namespace
@@ -66,21 +142,29 @@ void LastErrors::note(Reason reason, std::string_view words) noexcept
     }
 }
 
-void LastErrors::noteReply(const Reply& reply) noexcept
+void LastErrors::noteReply(const Reply& reply, const Call* of) noexcept
 {
     if (reply.isError() && !isNoScript(reply)) { // the script is sent whole
-        noteReply(classify(reply.text).error, reply.text);
+        noteReply(classify(reply.text).error, reply.text, of);
     }
 }
 
-void LastErrors::noteReply(Reason reason, std::string_view line) noexcept
-{
-    try {
-        const bool isFit = !line.empty() && !repeatsSecret(line);
-        keep(reason, isFit ? '"' + printable(withoutScript(line), 200) + '"' : std::string());
-    } catch (const std::bad_alloc&) { // out of memory: messages say less
-        return;
-    }
+void LastErrors::noteReply(Reason reason, std::string_view line, const Call* of) noexcept
+try {
+    const Reason why = classify(line).error;
+    const auto advice = why == Errc::permissionDenied ? howToAllow(why, line, of) : std::string();
+    const bool isFit = !line.empty() && !repeatsSecret(line);
+    keep(reason, isFit            ? '"' + printable(withoutScript(line), 200) + '"' + advice
+                 : advice.empty() ? std::string()
+                                  : "an error" + advice);
+} catch (const std::bad_alloc&) { // out of memory: messages say less
+}
+
+void LastErrors::noteUnfit(const Reply& reply) noexcept
+try {
+    const auto words = inWords(reply);
+    keep(Errc::badReply, repeatsSecret(words) ? std::string() : printable(words, 200));
+} catch (const std::bad_alloc&) { // out of memory: messages say less
 }
 
 void LastErrors::keep(Reason reason, std::string words)
@@ -113,8 +197,7 @@ LastErrors::Words LastErrors::about(const std::error_code& code) const
 
 std::string LastErrors::sentence(const std::error_code& code) const
 {
-    const auto words = about(code).text;
-    return server_ + ": " + code.message() + (words.empty() ? words : ": " + words);
+    return LockError(code, server_, about(code).text).what();
 }
 
 bool LastErrors::isOfServer(const std::error_code& code) noexcept

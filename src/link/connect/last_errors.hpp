@@ -16,6 +16,8 @@
 
 namespace redislock::detail {
 
+class Call;
+
 /// The last words that one client met about each error: the operating system's, the resolver's or the server's own.
 /// They go into messages; nothing is decided by them.
 ///
@@ -35,15 +37,18 @@ public:
 
     /// Notes the words of the system, the resolver or a user's function, or an address.
     void note(Reason reason, std::string_view words) noexcept;
-    /// Notes an error reply, if it is one.
-    void noteReply(const Reply& reply) noexcept;
+    /// Notes an error reply, if it is one. Of a missing right the rule of an ACL is noted that would grant it.
+    /// @param of the request; null: not known
+    void noteReply(const Reply& reply, const Call* of = nullptr) noexcept;
     /// The same, where the reason is known better than from the reply.
-    void noteReply(Reason reason, std::string_view line) noexcept;
+    void noteReply(Reason reason, std::string_view line, const Call* of = nullptr) noexcept;
+    /// Notes a reply that its request cannot have.
+    void noteUnfit(const Reply& reply) noexcept;
 
     [[nodiscard]] const std::string& server() const noexcept { return server_; }
     /// What was last said about that error.
     [[nodiscard]] Words about(const std::error_code& code) const;
-    /// One line: where, what and the words. @param code an error about the server; see isOfServer()
+    /// One line: where, what and the words, and what to do. @param code an error about the server; see isOfServer()
     [[nodiscard]] std::string sentence(const std::error_code& code) const;
 
     /// Whether an error is about the server, which a message then names.

@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -61,6 +62,14 @@ public:
 
     /// Appends the request's bytes. Called each time the request is put on a connection.
     virtual void encode(std::string& out, Form by) = 0;
+
+    /// What a message says of the request.
+    struct Subject {
+        const Script* script = nullptr;
+        std::vector<std::string> keys = {};
+    };
+    /// Guarded as encode() is.
+    [[nodiscard]] virtual Subject subject() const { return {}; }
 
     /// Whether the request may be made by a script's text, where the server does not know its SHA1.
     [[nodiscard]] virtual bool isScript() const noexcept { return true; }

@@ -88,6 +88,7 @@ public:
         }
     }
 
+    [[nodiscard]] Subject subject() const override { return {&script_, keys_}; }
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override { return now < wantedUntil; }
     [[nodiscard]] Slot slot() const noexcept override { return keys_.empty() ? noSlot : slotOf(keys_.front()); }
 
@@ -100,8 +101,8 @@ private:
     const std::vector<std::string> arguments_;
 };
 
-/// @tparam Event, Answer, Asked as for eventOfReply(). @param outcome as the caller got it: one that left early got
-/// another outcome than the call has.
+/// Templates as for eventOfReply(). @param outcome as the caller got it: one that left early got another outcome than
+/// the call has.
 template <class Event, class Answer, class... Asked>
 Event eventOf(const Call& call, const Outcome& outcome, TimePoint now, Asked... asked)
 {

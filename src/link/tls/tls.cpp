@@ -205,7 +205,7 @@ std::string unreadable(const std::string& path, bool isFolder)
     struct stat facts = {};
     const bool isRegular = ::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode);
     ::close(file);
-    return isFolder || isRegular ? "" : "it is no file";
+    return isFolder || isRegular ? "" : "it is not a file";
 }
 
 } // namespace
@@ -321,7 +321,7 @@ TlsContext::Loaded TlsContext::load(const Tls& tls)
         return trouble(step.field, step.path,
                        !isLocked                 ? reason
                        : tls.keyPassword.empty() ? "it is encrypted, and tls.keyPassword is empty"
-                                                 : "tls.keyPassword does not open it",
+                                                 : "tls.keyPassword does not decrypt it",
                        false);
     }
     ::SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);

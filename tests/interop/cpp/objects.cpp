@@ -84,7 +84,7 @@ Objects::Objects(const std::vector<std::string>& urls, milliseconds watchdog, mi
         servers_.front().connect(failed);
     }
     if (failed) {
-        throw LockError(failed, "the first connection");
+        throw LockError(failed, "the first connection", {});
     }
 }
 
