@@ -1,9 +1,9 @@
 /// @file
 /// A lock that is lost in a fail-over: the master acknowledges it, and is killed before a replica has it.
 ///
-/// The new master does not know the lock, and grants it to the next client. Nothing can undo that, but the holder learns
-/// of the loss as soon as the new master answers, and stops. If each grant needs a replica, no lock is lost: a master
-/// without replicas grants it to nobody.
+/// The new master does not know the lock, and grants it to the next client. Nothing can undo that, but the holder
+/// learns of the loss as soon as the new master answers, and stops. If each grant needs a replica, no lock is lost: a
+/// master without replicas grants it to nobody.
 #include "failover/picture.hpp"
 #include "failover/servers.hpp"
 #include "shared/demonstration.hpp"

@@ -37,6 +37,20 @@ class Remarks final : public Observer {
     void warned(std::string_view what) noexcept override { complain(std::string(what)); }
 };
 
+/// Empty: there is enough memory.
+std::string memoryProblemOf(const ServerReport& server)
+{
+    const auto limit = static_cast<double>(server.maxMemory.value_or(0));
+    const auto used = static_cast<double>(server.usedMemory.value_or(0));
+    if (limit == 0 || used <= 0.9 * limit) {
+        return {};
+    }
+    return used >= limit
+               ? "its memory is full, so it refuses new locks; raise maxmemory"
+               : fmt::format("its memory is {:.0f} % full, and at 100 % it refuses new locks; raise maxmemory",
+                             std::min(100 * used / limit, 99.0));
+}
+
 /// What may harm locks on such a server.
 std::vector<std::string> problemsOf(const ServerReport& server)
 {
@@ -54,13 +68,8 @@ std::vector<std::string> problemsOf(const ServerReport& server)
         problems.push_back("it evicts keys when memory runs out, and locks with them (maxmemory-policy " +
                            server.evictionPolicy + "); set noeviction");
     }
-    if (const double limit = static_cast<double>(server.maxMemory.value_or(0)),
-        used = static_cast<double>(server.usedMemory.value_or(0));
-        limit > 0 && used > 0.9 * limit) {
-        problems.push_back(used >= limit ? "its memory is full, so it refuses new locks; raise maxmemory"
-                                         : fmt::format("its memory is {:.0f} % full, and at 100 % it refuses new "
-                                                       "locks; raise maxmemory",
-                                                       std::min(100 * used / limit, 99.0)));
+    if (auto memory = memoryProblemOf(server); !memory.empty()) {
+        problems.push_back(std::move(memory));
     }
     if (server.appendsToFile == false && server.savesSnapshots == false) {
         problems.emplace_back("it saves nothing, so a restart frees all locks; set appendonly yes");

@@ -53,7 +53,7 @@ std::vector<std::string> tableOf(const std::vector<LockReport>& locks, Sort orde
 
 /// One JSON object on one line.
 std::string jsonOf(const LockReport& lock);
-/// @param wasTaken whether a lock could be had; nothing: that was not tried.
+/// @param wasTaken whether a lock could be taken; nothing: that was not tried.
 std::string jsonOf(const ServerReport& server, std::optional<bool> wasTaken, const std::vector<std::string>& problems);
 
 } // namespace redislock::tool

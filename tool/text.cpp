@@ -34,7 +34,7 @@ bool isHidden(wchar_t character)
     return std::ranges::any_of(hidden, [=](Range each) { return each.first <= character && character <= each.last; });
 }
 
-/// A character, or a byte that is none.
+/// A character, or a byte that is not part of one.
 struct Glyph {
     std::string_view bytes;
     bool isPrintable = false;

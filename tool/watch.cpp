@@ -69,6 +69,28 @@ int pauseFor(std::chrono::milliseconds time, const sigset_t& signals)
     return ::sigtimedwait(&signals, nullptr, &limit);
 }
 
+std::string addressIn(const Settings& settings)
+{
+    return Config::fromUrl(settings.url).endpoint.str();
+}
+
+/// @param trouble why there are no new reports; empty: there are
+void show(const std::vector<LockReport>& locks, const Settings& settings, const std::string& trouble, bool draws)
+{
+    const auto order = settings.sort.value_or(Sort::waiters);
+    if (draws) {
+        Screen::draw(locks, order, settings.limit,
+                     trouble.empty() ? fmt::format("{} {} at {}", counted(locks.size(), "lock"),
+                                                   shown(settings.pattern), addressIn(settings))
+                                     : trouble);
+    } else if (!trouble.empty()) {
+        complain(trouble);
+    } else {
+        printLocks(locks, settings, order);
+        fmt::print("{}", settings.json ? "" : "\n");
+    }
+}
+
 } // namespace
 
 int watch(const Settings& settings)
@@ -90,18 +112,7 @@ int watch(const Settings& settings)
     const auto order = settings.sort.value_or(Sort::waiters);
     do {
         sortLocks(locks, order);
-        const auto where = Config::fromUrl(settings.url).endpoint.str();
-        if (draws) {
-            Screen::draw(locks, order, settings.limit,
-                         trouble.empty()
-                             ? fmt::format("{} {} at {}", counted(locks.size(), "lock"), shown(settings.pattern), where)
-                             : trouble);
-        } else if (!trouble.empty()) {
-            complain(trouble);
-        } else {
-            printLocks(locks, settings, order);
-            fmt::print("{}", settings.json ? "" : "\n");
-        }
+        show(locks, settings, trouble, draws);
         flushOutput();
         const int signal = pauseFor(settings.interval, signals);
         if (signal == SIGTSTP) {
@@ -113,7 +124,7 @@ int watch(const Settings& settings)
         }
         std::error_code ec;
         locks = monitor.list(settings.pattern, ec);
-        trouble = ec ? "no answer from " + where + ": " + ec.message() : std::string();
+        trouble = ec ? "no answer from " + addressIn(settings) + ": " + ec.message() : std::string();
     } while (true);
 }
 

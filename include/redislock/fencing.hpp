@@ -90,7 +90,7 @@ private:
 /// @return the text. The script returns what @p body returns, or the error `FENCED …`, having changed nothing; or the
 /// error `ERR …` for a token or a time that is not a whole number above zero.
 ///
-/// **Needs** Redis 5. **Does not guarantee** anything against a writer that does not use it.
+/// **Needs** Redis 6.2. **Does not guarantee** anything against a writer that does not use it.
 ///
 /// @code
 /// const auto script = redislock::fencedScript("return redis.call('set', KEYS[2], ARGV[3])");

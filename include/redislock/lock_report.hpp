@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace redislock {
@@ -31,11 +32,20 @@ struct REDISLOCK_EXPORT LockHolder {
     std::string address;       ///< the source address of one of its connections
     /// How long its oldest connection has existed. Redis does not know since when a lock has been held.
     std::optional<std::chrono::seconds> connectedFor;
-    /// How long ago one of its connections last sent anything. A client that renews sends something in each third of its
-    /// `Config::watchdogTimeout`.
+    /// How long ago one of its connections last sent anything. A client that renews sends something in each third
+    /// of its `Config::watchdogTimeout`.
     std::optional<std::chrono::seconds> silentFor;
 
-    friend bool operator==(const LockHolder&, const LockHolder&) = default;
+    /// Whether both are the same hold, at the same place. How long its client has been connected, or silent, is not
+    /// compared.
+    friend bool operator==(const LockHolder& one, const LockHolder& other)
+    {
+        const auto compared = [](const LockHolder& each) {
+            return std::tie(each.name, each.clientId, each.count, each.writes, each.program, each.host, each.process,
+                            each.address);
+        };
+        return compared(one) == compared(other);
+    }
 };
 
 /// A lock that is held, as Redis shows it at one moment. See LockMonitor and Lock::explain().

@@ -173,10 +173,12 @@ std::shared_ptr<Call> Link::takeFirst() noexcept
 void Link::end(Fault fault, bool onlyWritten, FinishedCalls& finished) noexcept
 {
     for (auto left = onlyWritten ? queue_.unanswered() : queue_.size(); left > 0; --left) {
-        finish(queue_.abandon(), {false, fault}, finished);
+        if (auto call = queue_.abandon()) {
+            finish(std::move(call), {false, fault}, finished);
+        }
     }
-    while (handsOn_ && !queue_.empty()) {
-        finish(queue_.abandon(), {false, {Failure::moved, Cause::redirected}}, finished);
+    while (auto call = handsOn_ ? queue_.abandon() : nullptr) {
+        finish(std::move(call), {false, {Failure::moved, Cause::redirected}}, finished);
     }
     handsOn_ = false;
 }

@@ -452,19 +452,13 @@ std::string guessAt(std::string_view url)
     const auto [name, port] = split(url, ':');
     const std::string host(name);
     in_addr address{};
-    if (url.starts_with('/')) {
-        return "; did you mean unix://PATH?";
-    }
     if (host.empty() || host.find_first_not_of(hostCharacters) != std::string::npos) {
-        return {};
+        return url.starts_with('/') ? "; did you mean unix://PATH?" : "";
     }
     const bool isShown = host == "localhost" || ::inet_pton(AF_INET, host.c_str(), &address) == 1;
     const bool hasPort = port && number(*port, std::numeric_limits<std::uint16_t>::max());
-    return "; did you mean redis://" + (isShown ? host : "HOST") +
-           (!hasPort  ? ""
-            : isShown ? ':' + std::string(*port)
-                      : ":PORT") +
-           '?';
+    const std::string shown = isShown ? ':' + std::string(port.value_or("")) : ":PORT";
+    return "; did you mean redis://" + (isShown ? host : "HOST") + (hasPort ? shown : "") + '?';
 }
 
 } // namespace

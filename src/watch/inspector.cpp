@@ -295,7 +295,7 @@ std::vector<std::string> Inspector::nextKeys(std::string_view pattern, std::stri
     }
     Reply reply = askOne(request);
     if (reply.isError() && filtersTypes_ && reply.text.find("syntax") != std::string::npos) {
-        filtersTypes_ = false; // Redis 5
+        filtersTypes_ = false; // an older server, or a fake of one
         return nextKeys(pattern, cursor);
     }
     if (reply.isError()) {

@@ -217,14 +217,14 @@ TEST_F(Messages, OfGroupsQuoteTheMemberThatFailed)
 /// A server of its own, in a state in which it refuses locks.
 class RefusalMessages : public Messages {
 protected:
-    /// Expects a lock, and a wait for one, to be refused for this cause, in these words of the server.
-    void expectRefused(Cause cause, const std::string& said, Config config)
+    /// Expects a lock, and a wait for one, to be refused for this cause, and the server to be quoted, with these words.
+    void expectRefused(Cause cause, const std::vector<std::string>& said, Config config)
     {
         config.unreachableAfter = 300ms;
         const Client refused(config);
         const std::string start = " \"" + name + "\" at " + config.endpoint.str() + ": ";
         const std::string message = make_error_code(cause).message();
-        const std::string end = message.substr(0, message.find("; ")) + ": \"" + said;
+        const std::string end = message.substr(0, message.find("; ")) + ": \"";
         const std::pair<const char*, std::function<void(const RedisLock&)>> calls[] = {
             {"tryLock", [](const RedisLock& lock) { (void)lock.tryLock(); }},
             {"lock", [](const RedisLock& lock) { lock.lock(); }},
@@ -241,10 +241,16 @@ protected:
                 EXPECT_EQ(error.code(), cause) << error.what();
                 EXPECT_EQ(error.code(), errcOf(cause)) << error.what();
                 EXPECT_THAT(error.what(), StartsWith(verb + start + end));
+                for (const auto& words : said) {
+                    EXPECT_THAT(error.what(), HasSubstr(words));
+                }
             }
         }
     }
-    void expectRefused(Cause cause, const std::string& said) { expectRefused(cause, said, Config::fromUrl(own.url())); }
+    void expectRefused(Cause cause, const std::vector<std::string>& said)
+    {
+        expectRefused(cause, said, Config::fromUrl(own.url()));
+    }
 
     testing::RedisServer own;
     RawRedis admin{own};
@@ -366,13 +372,13 @@ TEST_F(RefusalMessages, AreTheSameForCodes)
 TEST_F(RefusalMessages, NameAServerThatIsOutOfMemory)
 {
     admin.command({"CONFIG", "SET", "maxmemory", "1"});
-    expectRefused(Cause::outOfMemory, "OOM command not allowed when used memory > 'maxmemory'.");
+    expectRefused(Cause::outOfMemory, {"OOM", "maxmemory"});
 }
 
 TEST_F(RefusalMessages, NameAServerWithTooFewReplicas)
 {
     admin.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
-    expectRefused(Cause::noReplicas, "NOREPLICAS Not enough good replicas to write.");
+    expectRefused(Cause::noReplicas, {"NOREPLICAS"});
 }
 
 TEST_F(RefusalMessages, NameAServerThatCannotSave)
@@ -383,7 +389,7 @@ TEST_F(RefusalMessages, NameAServerThatCannotSave)
     EXPECT_TRUE(eventually([&] {
         return admin.command({"INFO", "persistence"}).text().find("last_bgsave_status:err") != std::string::npos;
     }));
-    expectRefused(Cause::notPersisted, "MISCONF Redis is configured to save RDB snapshots, but");
+    expectRefused(Cause::notPersisted, {"MISCONF"});
 }
 
 TEST_F(RefusalMessages, NameACluster)
@@ -391,7 +397,7 @@ TEST_F(RefusalMessages, NameACluster)
     const testing::RedisServerOptions node{.arguments = {"--cluster-enabled", "yes"}};
     testing::RedisServer one(node);
     RawRedis adminOfOne(one);
-    expectRefused(Cause::clusterDown, "CLUSTERDOWN Hash slot not served", Config::fromUrl(one.url()));
+    expectRefused(Cause::clusterDown, {"CLUSTERDOWN"}, Config::fromUrl(one.url()));
 
     testing::RedisServer another(node);
     RawRedis adminOfAnother(another);
@@ -404,15 +410,14 @@ TEST_F(RefusalMessages, NameACluster)
     }
     adminOfOne.command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(another.port())});
     EXPECT_TRUE(eventually([&] { return adminOfOne.command({"GET", name}).text().starts_with("MOVED"); }, 20s));
-    expectRefused(Cause::clusterNode, "MOVED ", Config::fromUrl(one.url()));
+    expectRefused(Cause::clusterNode, {"MOVED"}, Config::fromUrl(one.url()));
 }
 
 TEST_F(RefusalMessages, NameAReplicaThatHasLostItsMaster)
 {
     admin.command({"CONFIG", "SET", "replica-serve-stale-data", "no"});
     admin.command({"REPLICAOF", "127.0.0.1", "1"});
-    expectRefused(Cause::masterDown,
-                  "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+    expectRefused(Cause::masterDown, {"MASTERDOWN"});
 }
 
 TEST_F(RefusalMessages, NameAServerThatIsLoading)
@@ -423,7 +428,7 @@ TEST_F(RefusalMessages, NameAServerThatIsLoading)
     RawRedis reloading(own);
     reloading.send({"DEBUG", "RELOAD"});
     EXPECT_TRUE(eventually([&] { return admin.command({"GET", "key:1"}).isError(); }));
-    expectRefused(Cause::loading, "LOADING Redis is loading the dataset in memory");
+    expectRefused(Cause::loading, {"LOADING"});
 }
 
 TEST_F(RefusalMessages, NameAServerThatIsBusyWithAScript)
@@ -432,7 +437,7 @@ TEST_F(RefusalMessages, NameAServerThatIsBusyWithAScript)
     RawRedis runaway(own);
     runaway.send({"EVAL", "while true do end", "0"});
     EXPECT_TRUE(eventually([&] { return admin.command({"PING"}).isError(); }));
-    expectRefused(Cause::scriptBusy, "BUSY Redis is busy running a script.");
+    expectRefused(Cause::scriptBusy, {"BUSY"});
     EXPECT_EQ(admin.command({"SCRIPT", "KILL"}).text(), "OK");
     runaway.disconnect();
 }

@@ -11,6 +11,9 @@
 #include <boost/asio/use_future.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -407,11 +410,29 @@ TEST_F(Connecting, AddressWithoutARouteIsTold)
     expectTold(configFor(6379, broadcast), Cause::noRoute, textOf(Cause::noRoute, "Network is unreachable"));
 }
 
+/// An address of this machine that servers take for another machine's: from Redis 7.2 on, 127.0.0.2 is none.
+std::string outerAddress()
+{
+    std::string found = "127.0.0.2";
+    ifaddrs* all = nullptr;
+    EXPECT_EQ(::getifaddrs(&all), 0);
+    for (const auto* each = all; each != nullptr; each = each->ifa_next) {
+        if (each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_INET &&
+            (each->ifa_flags & IFF_LOOPBACK) == 0) {
+            std::array<char, INET_ADDRSTRLEN> text{};
+            const auto* address = reinterpret_cast<const sockaddr_in*>(each->ifa_addr);
+            found = ::inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size());
+        }
+    }
+    ::freeifaddrs(all);
+    return found;
+}
+
 TEST_F(Connecting, ServerInProtectedModeIsTold)
 {
     const testing::RedisServer open({.arguments = {"--protected-mode", "yes"}});
     FaultProxy proxy(open);
-    proxy.connectFrom("127.0.0.2"); // not the address that the server knows for its own machine
+    proxy.connectFrom(outerAddress());
     const auto config = configFor(proxy.port());
     try {
         Client(config).connect();

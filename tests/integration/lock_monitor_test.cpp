@@ -78,6 +78,9 @@ TEST_F(Monitor, LeadsFromALockToHostAndProcess)
     EXPECT_EQ(holder.host, thisHost());
     EXPECT_EQ(holder.process, static_cast<std::uint64_t>(::getpid()));
     EXPECT_TRUE(holder.address.starts_with("127.0.0.1:")) << holder.address;
+    ASSERT_TRUE(holder.connectedFor && holder.silentFor);
+    EXPECT_LT(*holder.connectedFor, 60s) << "seconds since a moment ago";
+    EXPECT_LE(*holder.silentFor, *holder.connectedFor);
     EXPECT_TRUE(monitor.missingRights().empty());
     const auto listed = monitor.list(name);
     ASSERT_EQ(listed.size(), 1U);

@@ -4,7 +4,8 @@ file(REMOVE_RECURSE "${PREFIX}")
 execute_process(COMMAND ${CMAKE_COMMAND} --install "${BUILD}" --prefix "${PREFIX}" COMMAND_ERROR_IS_FATAL ANY)
 set(tool_files)
 if(TOOL)
-    set(tool_files bin/redislock share/man/man1/redislock.1 share/bash-completion/completions/redislock)
+    set(tool_files bin/redislock share/man/man1/redislock.1 share/bash-completion/completions/redislock
+        share/zsh/site-functions/_redislock share/fish/vendor_completions.d/redislock.fish)
     execute_process(COMMAND "${PREFIX}/bin/redislock" --version OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endif()
 foreach(file ${tool_files} share/doc/redislock/LICENSE

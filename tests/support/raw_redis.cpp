@@ -204,10 +204,10 @@ Value RawRedis::commandInCluster(Arguments arguments)
     if (arguments[0] == "PUBLISH") {
         arguments[0] = "SPUBLISH";
     }
+    if (arguments[0] == "PUBSUB") {
+        arguments[1] = arguments[1] == "NUMSUB" ? "SHARDNUMSUB" : "SHARDCHANNELS";
+    }
     if (arguments[0] == "PUBSUB" || arguments[0] == "KEYS") {
-        arguments[1] = arguments[0] == "KEYS"     ? arguments[1]
-                       : arguments[1] == "NUMSUB" ? "SHARDNUMSUB"
-                                                  : "SHARDCHANNELS";
         Value all;
         for (const auto& [port, node] : nodes_) {
             auto answer = node->command(arguments);
@@ -252,7 +252,7 @@ void RawRedis::sendCommand(const Range& arguments)
         sizes.push_back(argument.size());
     }
     char* bytes = nullptr;
-    const int size = ::redisFormatCommandArgv(&bytes, static_cast<int>(texts.size()), texts.data(), sizes.data());
+    const auto size = ::redisFormatCommandArgv(&bytes, static_cast<int>(texts.size()), texts.data(), sizes.data());
     if (size < 0) {
         throw std::runtime_error("hiredis cannot format the command");
     }
@@ -417,7 +417,7 @@ std::uint64_t RawRedis::commandCalls(std::string_view name)
 
 std::string RawRedis::info(std::string_view field)
 {
-    const auto everything = command({"INFO", "everything"}).text();
+    const auto everything = command({"INFO", "all"}).text();
     const auto prefix = std::string(field) + ":";
     if (!everything.starts_with(prefix) && everything.find("\n" + prefix) == std::string::npos) {
         throw std::runtime_error("INFO has no field " + std::string(field));

@@ -104,7 +104,7 @@ public:
     std::optional<std::string> get(std::string_view name);
     /// How often the server ran @p name (for example "evalsha", or "client|list"), from INFO commandstats.
     std::uint64_t commandCalls(std::string_view name);
-    /// A field of INFO everything. @throws std::runtime_error when there is none.
+    /// A field of INFO all. @throws std::runtime_error when there is none.
     std::string info(std::string_view field);
 
 private:

@@ -64,7 +64,7 @@ need_packages() {
     fi
     command -v apt-get >/dev/null ||
         die "please install what these Debian packages hold, then run this again: ${missing[*]}
-    (libboost-dev: Boost 1.81 or newer, its headers; redis-server: Redis 5 or newer, or Valkey)"
+    (libboost-dev: Boost 1.81 or newer, its headers; redis-server: Redis 6.2 or newer, or Valkey)"
     say "Missing here: ${missing[*]}"
     as_root true || die "please install as root, then run this again: apt-get install ${missing[*]}
     (libboost-dev: libboost1.81-dev where it is older than 1.81)"

@@ -128,11 +128,11 @@ TEST_F(CredentialsCallsTest, ThatGiveNothingOfUseSayWhy)
         {[](const Endpoint&) -> Credentials { throw 1; }, "Config::credentials threw"},
         {[](const Endpoint&) { return Credentials{}; }, "Config::credentials gave an empty password"},
         {[](const Endpoint&) {
-             return Credentials{"u", "p", Wall::now() - 1s};
+             return Credentials{"u", "hunter2", Wall::now() - 1s};
          },
          "Config::credentials gave credentials that have expired"},
         {[](const Endpoint&) {
-             return Credentials{"u", "p", Wall::time_point::min()};
+             return Credentials{"u", "hunter2", Wall::time_point::min()};
          },
          "Config::credentials gave credentials that have expired"},
     };

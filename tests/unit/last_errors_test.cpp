@@ -88,10 +88,10 @@ TEST(LastErrors, HideEachSecretFromTheMomentThatItIsKnown)
 TEST(LastErrors, NameTheRuleThatWouldAllowADeniedRequest)
 {
     const auto& script = scripts::redisLockLock;
-    const auto at = script.text.find("call('PTTL'");
-    ASSERT_NE(at, std::string_view::npos);
-    const auto number =
-        std::to_string(1 + std::count(script.text.begin(), script.text.begin() + static_cast<long>(at), '\n'));
+    const std::string text = script.text();
+    const auto at = text.find("call('PTTL'");
+    ASSERT_NE(at, std::string::npos);
+    const auto number = std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<long>(at), '\n'));
     const ScriptCall call(script, {"stock:42"}, {});
     const std::pair<std::string, std::string> cases[] = {
         {"NOPERM this user has no permissions to run the 'evalsha' command or its subcommand", "+evalsha"},
