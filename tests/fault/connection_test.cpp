@@ -38,7 +38,7 @@ protected:
         redis.command({"SCRIPT", "FLUSH"});
         for (const auto* other : {&redisLockLock, &redisLockUnlock, &redisLockRenew, &redisLockPttl}) {
             if (other->sha1 != script.sha1) {
-                redis.command({"SCRIPT", "LOAD", other->text});
+                redis.command({"SCRIPT", "LOAD", other->text()});
             }
         }
         inject({.command = "EVAL", .nth = 0}, Action::cut());
