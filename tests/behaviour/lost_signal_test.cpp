@@ -209,7 +209,7 @@ TEST_P(OnTheClientsThread, CallsThatWouldWaitAreRefusedInAStopCallback)
         called = true;
     });
     ASSERT_TRUE(eventually([&] { return called.load(); }));
-    EXPECT_THAT(errors, ::testing::Each(Errc::wouldDeadlock));
+    EXPECT_THAT(errors, ::testing::Each(Cause::clientsThread));
     EXPECT_FALSE(raw.exists(lock.name()));
     EXPECT_EQ(lost.unlock(), Unlocked::alreadyLost);
 }

@@ -170,7 +170,7 @@ TEST_F(RotatedCredentials, ThatAreMissingFailTheAttemptInTimeAndSayWhy)
         {[](const Endpoint&) {
              return Credentials{"app", first, Wall::now() - 1s};
          },
-         "not valid any more", 0ms},
+         "have expired", 0ms},
         {[gate, waits = gate->get_future().share()](const Endpoint&) { return waits.wait(), Credentials{}; },
          "no answer in 300 ms", 300ms},
     };

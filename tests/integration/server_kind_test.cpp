@@ -105,7 +105,7 @@ protected:
 TEST_F(ServerKind, OfASentinelIsToldAtOnce)
 {
     const Sentinel sentinel;
-    const char* words = "is a Sentinel, for which redis-sentinel://";
+    const char* words = "is a Sentinel; use redis-sentinel://";
     expectTold(configOf(sentinel.server()), Cause::sentinel, 0ms, words);
     Config config = configOf(sentinel.server());
     config.database = 3; // it knows no SELECT

@@ -126,7 +126,7 @@ void GroupActor::step(const GroupMachine::Event& event)
     }
 }
 
-std::optional<Reason> GroupActor::begin()
+std::optional<detail::Reason> GroupActor::begin()
 {
     std::erase_if(past_, [](const auto& past) { return !past->isUnderWay(); });
     try_ = std::make_shared<GroupTry>(*group_, clients_);
@@ -152,7 +152,7 @@ void GroupActor::giveUp()
 }
 
 /// From now on the actor believes that it holds the group.
-std::optional<Reason> GroupActor::keep()
+std::optional<detail::Reason> GroupActor::keep()
 {
     believer_ = world_.checker.believes(
         group_->name, group_->needed(), [this, held = try_] { return host_->trueTime(held->validUntil()); },

@@ -134,10 +134,10 @@ private:
     void finish(const detail::GroupResult& result);
     void giveBack();
     void released(Unlocked how);
-    std::optional<Reason> begin() override;
+    std::optional<detail::Reason> begin() override;
     void ask(std::uint32_t round, std::size_t member, Wait wait) override;
     void giveUp() override;
-    std::optional<Reason> keep() override;
+    std::optional<detail::Reason> keep() override;
     void stopBelieving();
     [[nodiscard]] std::chrono::nanoseconds around(std::chrono::milliseconds mean);
 

@@ -32,26 +32,34 @@ bool repeats(std::string_view line, std::string_view secret) noexcept
     return false;
 }
 
-/// The command that a user may not run: the server names it, or else the line of the script that calls it.
-std::string deniedCommand(std::string_view line, const Script* script)
+/// The commands of which a user may not run one: the server names it, or the line of the script that calls it. An error
+/// that the script passes on has no line: then it is one of those whose errors the script catches.
+std::vector<std::string> deniedCommands(std::string_view line, const Script* script)
 {
     const auto between = [](std::string_view text, std::string_view before, std::string_view after) {
         const auto at = text.find(before);
         const auto rest = at == std::string_view::npos ? std::string_view() : text.substr(at + before.size());
-        return rest.substr(0, rest.find(after));
+        return std::string(rest.substr(0, rest.find(after)));
     };
-    if (const auto named = between(line, "run the '", "'"); !named.empty() || script == nullptr) {
-        return std::string(named);
+    if (auto named = between(line, "run the '", "'"); !named.empty()) {
+        return {std::move(named)};
     }
+    std::vector<std::string> commands;
+    const std::string whole = script != nullptr ? script->text() : std::string();
+    std::string_view text = whole;
     int number = 0;
     const auto digits = between(line, "@user_script:", " ");
     std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    const std::string whole = script->text();
-    std::string_view text = whole;
-    for (; number > 1; --number) {
-        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    for (int at = 1; !text.empty(); ++at) {
+        const auto code = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(code.size() + 1, text.size()));
+        auto command = between(code, number == 0 ? "pcall('" : "call('", "'");
+        const bool isMeant = !command.empty() && (number == 0 || number == at);
+        if (isMeant && std::ranges::find(commands, command) == commands.end()) {
+            commands.push_back(std::move(command));
+        }
     }
-    return std::string(between(text.substr(0, text.find('\n')), "call('", "'"));
+    return commands;
 }
 
 /// Which request was denied, the rules of an ACL that would allow it, and who knows them all.
@@ -66,9 +74,11 @@ std::string howToAllow(Reason denied, std::string_view line, const Call* call)
             rules.append(" ~").append(printable(key));
         }
     }
-    if (const std::string command = deniedCommand(line, subject.script);
-        denied == Reason(Cause::commandDenied) && !command.empty()) {
-        rules = " +" + printable(command);
+    if (denied == Reason(Cause::commandDenied)) {
+        rules.clear();
+        for (const auto& command : deniedCommands(line, subject.script)) {
+            rules.append(" +").append(printable(command));
+        }
         for (char& c : rules) { // scripts write commands in upper case
             c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
         }
@@ -162,8 +172,9 @@ try {
 
 void LastErrors::noteUnfit(const Reply& reply) noexcept
 try {
-    const auto words = inWords(reply);
-    keep(Errc::badReply, repeatsSecret(words) ? std::string() : printable(words, 200));
+    const auto words = inWords(reply); // printable
+    const bool isLong = words.size() > 200;
+    keep(Errc::badReply, repeatsSecret(words) ? std::string() : isLong ? words.substr(0, 200) + "..." : words);
 } catch (const std::bad_alloc&) { // out of memory: messages say less
 }
 
