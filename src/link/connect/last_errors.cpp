@@ -71,7 +71,9 @@ std::string howToAllow(Reason denied, std::string_view line, const Call* call)
     for (const auto& key : subject.keys) {
         keys.append(keys.empty() ? "\"" : ", \"").append(printable(key)).append("\"");
         if (denied == Reason(Cause::keyDenied)) {
-            rules.append(" ~").append(printable(key));
+            const bool isOfOneRequest = key.starts_with("redislock_request:"); // its end differs from call to call
+            rules.append(" ~").append(isOfOneRequest ? printable(key.substr(0, key.rfind(':') + 1)) + '*'
+                                                     : printable(key));
         }
     }
     if (denied == Reason(Cause::commandDenied)) {
