@@ -14,6 +14,6 @@ try {
     redislock::LockGuard held(client.getLock("stock:42")); // waits for its turn, in whatever process the others run
     std::cout << "stock:42 is ours until the end of this scope\n";
 } catch (const redislock::LockError& error) {
-    std::cerr << error.what() << '\n'; // connect to 127.0.0.1:6379: nothing listens at the address: Connection refused
+    std::cerr << error.what() << '\n'; // connect to 127.0.0.1:6379: nothing listens at the address: …
     return 1;
 }
