@@ -1,5 +1,5 @@
-# cmake -DBUILD=<build folder> -DPREFIX=<folder> -DTOOL=<whether it is built> -DVERSION=<of the project>
-# -P install.cmake: installs into the emptied folder.
+# cmake -DBUILD=<build folder> -DPREFIX=<folder> -DTOOL=<whether it is built> -P install.cmake: installs into the emptied
+# folder.
 file(REMOVE_RECURSE "${PREFIX}")
 execute_process(COMMAND ${CMAKE_COMMAND} --install "${BUILD}" --prefix "${PREFIX}" COMMAND_ERROR_IS_FATAL ANY)
 set(tool_files)
@@ -16,10 +16,13 @@ foreach(file ${tool_files} share/doc/redislock/LICENSE
 endforeach()
 
 # The port of vcpkg cannot read the version from CMakeLists.txt.
+file(GLOB version "${PREFIX}/lib*/cmake/redislock/redislock-config-version.cmake"
+    "${PREFIX}/lib/*/cmake/redislock/redislock-config-version.cmake")
+include("${version}")
 file(READ "${CMAKE_CURRENT_LIST_DIR}/../../packaging/vcpkg/redislock/vcpkg.json" port)
 string(JSON port_version GET "${port}" version)
-if(NOT port_version STREQUAL VERSION)
-    message(FATAL_ERROR "vcpkg.json has version ${port_version}, not ${VERSION}")
+if(NOT port_version STREQUAL PACKAGE_VERSION)
+    message(FATAL_ERROR "vcpkg.json has version ${port_version}, not ${PACKAGE_VERSION}")
 endif()
 
 # A program that only links the library needs none of the tool's dependencies.
