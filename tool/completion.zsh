@@ -19,7 +19,7 @@ _redislock() {
     commands=(
         'run:run a command while a lock is held'
         'lock:take a lock for the steps of a script'
-        'unlock:give back what lock took'
+        'unlock:release what lock took'
         'ls:list the locks that are held'
         'who:say who holds a lock and who waits'
         'watch:show the locks again and again'

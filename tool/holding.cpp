@@ -264,10 +264,10 @@ Unlocked giveBack(Holding& holding, const Settings& settings, bool wasEnded)
     std::error_code ec;
     const auto how = holding.release(ec);
     if (how == Unlocked::unconfirmed) {
-        say(settings, "was given back, but the server did not answer: it is free when its lease is over");
+        say(settings, "was released, but the server did not answer: it is free when its lease ends");
     }
     if (how == Unlocked::alreadyLost && !wasEnded) {
-        say(settings, "was lost before it could be given back");
+        say(settings, "was lost before it could be released");
     }
     return how;
 }

@@ -52,7 +52,7 @@ void addHold(CLI::App& command, Settings& settings)
     auto* shared = command.add_flag_callback("-s,--shared", choose(Hold::shared),
                                              "Many may hold it at a time, unless one holds it with --exclusive");
     auto* exclusive = command.add_flag_callback("-x,--exclusive", choose(Hold::writing),
-                                                "Nobody else may hold it, with --shared or --exclusive");
+                                                "Nobody else may hold it, neither with --shared nor with --exclusive");
     auto* holders = command
                         .add_option_function<std::int64_t>(
                             "--holders",
@@ -78,7 +78,7 @@ void addHold(CLI::App& command, Settings& settings)
 void addRun(CLI::App& run, Settings& settings)
 {
     addHold(run, settings);
-    addDuration(run, "-l,--lease", "Not renewed: the command is ended before this time is over",
+    addDuration(run, "-l,--lease", "Does not renew the lock: the command is ended before this time is over",
                 [&settings](auto time) { settings.lease = time; });
     run.add_option_function<std::string>(
            "-c,--command",
@@ -105,7 +105,7 @@ void addSteps(CLI::App& lock, CLI::App& unlock, Settings& settings)
     lock.add_option("-f,--token-file", settings.tokenFile, "The file to write, which unlock needs")
         ->type_name("FILE")
         ->required();
-    addDuration(lock, "-l,--lease", "Not renewed: the lock ends after this time, and not with a process",
+    addDuration(lock, "-l,--lease", "Does not renew the lock: it ends after this time, not with a process",
                 [&settings](auto time) { settings.lease = time; });
     lock.add_option("-p,--process", settings.process, "The lock ends with this process, instead of with the parent")
         ->type_name("PID")
@@ -113,24 +113,24 @@ void addSteps(CLI::App& lock, CLI::App& unlock, Settings& settings)
     lock.footer("Exit status: 0; 75 the wait ended without the lock; 125 redislock failed.");
     unlock.add_option("FILE", settings.tokenFile, "The token file that lock has written")->required();
     addStatus(unlock, "--lost-status", "Exit status when the lock was lost meanwhile", settings.lostStatus);
-    unlock.footer("Exit status: 0; 76 the lock was lost meanwhile; 2 it could not be found out.");
+    unlock.footer("Exit status: 0; 76 the lock was lost meanwhile; 2 the server did not say.");
 }
 
 void addList(CLI::App& command, Settings& settings)
 {
     static const std::map<std::string, Sort> orders{
         {"name", Sort::name}, {"left", Sort::left}, {"waiters", Sort::waiters}, {"age", Sort::age}};
-    command.add_option("PATTERN", settings.pattern, "Which: *, ?, [ab] as of Redis")->capture_default_str();
+    command.add_option("PATTERN", settings.pattern, "Which locks: *, ? and [ab] as in Redis")->capture_default_str();
     command
         .add_option_function<std::string>(
             "--sort", [&settings](const std::string& text) { settings.sort = orders.at(text); },
-            "By name, time left, number of waiters, or for how long the holder has been connected")
+            "By name, time left, number of waiters, or how long the holder has been connected")
         ->type_name("name|left|waiters|age")
         ->check([](const std::string& text) {
             return orders.contains(text) ? std::string()
                                          : "locks are sorted by name, left, waiters or age, not " + text;
         });
-    command.add_option("--limit", settings.limit, "How many at most")
+    command.add_option("--limit", settings.limit, "Shows at most so many")
         ->type_name("N")
         ->check(CLI::Range(1, 1'000'000'000));
 }
@@ -149,7 +149,7 @@ void addCommands(CLI::App& app, Settings& settings, bool isNameBehind)
             tool::run);
     auto* lock =
         add("lock", "Takes a lock for the steps of a script, until unlock or the end of the script", tool::lock);
-    auto* unlock = add("unlock", "Gives back what lock took", tool::unlock);
+    auto* unlock = add("unlock", "Releases what lock took", tool::unlock);
     auto* ls = add("ls", "Lists the locks that are held", tool::ls);
     auto* who = add("who", "Says who holds a lock and who waits; status 1: nobody holds it", tool::who);
     auto* watch = add("watch", "Shows the locks that are held, again and again, until Ctrl-C", tool::watch);
@@ -165,12 +165,13 @@ void addCommands(CLI::App& app, Settings& settings, bool isNameBehind)
         ->excludes(kicked)
         ->check([](const std::string& text) { return text.empty() ? "the name of the machine is empty" : ""; });
     kick->add_flag("-y,--yes", settings.yes, "Does not ask");
-    doctor->add_option("NAME", settings.name, "A lock for whose keys the rights are judged");
+    doctor->add_option("NAME", settings.name, "Also checks the rights for the keys of this lock");
     addRun(*run, settings);
     addSteps(*lock, *unlock, settings);
     addList(*ls, settings);
     addList(*watch, settings);
-    addDuration(*watch, "-n,--interval", "How often; 1 s", [&settings](auto time) { settings.interval = time; });
+    addDuration(*watch, "-n,--interval", "How often; without this: each second",
+                [&settings](auto time) { settings.interval = time; });
     for (auto* command : {ls, who, watch, doctor}) {
         command->add_flag("--json", settings.json, "One JSON object a line");
     }

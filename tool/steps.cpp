@@ -244,7 +244,7 @@ int unlock(const Settings& settings)
     const auto& path = settings.tokenFile;
     const int opened = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (opened < 0 && errno == ENOENT) {
-        complain("there is no token file " + shown(path) + ": its lock was given back, or ended with its process");
+        complain("there is no token file " + shown(path) + ": its lock was released, or ended with its process");
         return exitError;
     }
     const Handle file(opened, path.c_str());
@@ -267,10 +267,9 @@ int unlock(const Settings& settings)
         return exitFine;
     }
     complain(
-        how == "lost" ? fmt::format("lock {} was lost before it was given back", name)
+        how == "lost" ? fmt::format("lock {} was lost before it was released", name)
         : how == "unconfirmed"
-            ? fmt::format("lock {} was given back, but the server did not answer: it is free when its lease is over",
-                          name)
+            ? fmt::format("lock {} was released, but the server did not answer: it is free when its lease ends", name)
             : fmt::format("the process that kept lock {} was killed: the lock is lost when its lease is over", name));
     return how == "unconfirmed" ? exitFine : settings.lostStatus;
 }

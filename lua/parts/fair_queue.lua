@@ -8,7 +8,7 @@
 --            lease that it wants, and the number of the request; with > behind it if it listens on a sharded channel in
 --            the slot of the name
 --          of Redisson's: holder -> "redisson <time> <allowance>": its time in KEYS[3] when it was first seen, and what
---            Redisson takes off all times behind it when it lets it in; followed by " about" if that is a conclusion
+--            Redisson takes off all times behind it when it lets it in; followed by " about" if that is an estimate
 --          'redisson' -> while a waiter of Redisson's may be queued: "<since> <time> <holder>" of the one that our
 --            scripts have found first since then while the lock was free; '' if there is none
 local clocks = 30000 -- by how much the clocks of Redisson's machines may be off, in ms
@@ -40,8 +40,8 @@ local function isNameOfOurs(holder)
     return string.sub(holder, 15, 15) == '8'
 end
 
--- From the record of a waiter of Redisson's: its time when it was first seen, its allowance, and ' about' if that is a
--- conclusion; nil from another record.
+-- From the record of a waiter of Redisson's: its time when it was first seen, its allowance, and ' about' if that is an
+-- estimate; nil from another record.
 local function redissons(record)
     local seen, allowance, about = string.match(record or '', '^redisson (%d+) (%d+)( ?%a*)$')
     return tonumber(seen), tonumber(allowance), about
@@ -52,7 +52,7 @@ local function scoreOf(holder)
 end
 
 -- Notes the allowances of Redisson's waiters behind the last of ours: how far a time is ahead of that of the waiter
--- before it, or of the end of the hold. The latter is a conclusion, since a hold may have been renewed; so is an
+-- before it, or of the end of the hold. The latter is an estimate, since a hold may have been renewed; so is an
 -- allowance behind a higher time: another waiter stood between the two. `longestFirst`: the most for the former.
 local function noteAllowances(longestFirst)
     local since, waiter, record = {}, last, lastRecord

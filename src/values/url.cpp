@@ -106,7 +106,7 @@ std::string readV6(std::string_view text)
     const std::string withoutZone(split(host, '%').first);
     in6_addr address{};
     if (withoutZone.find('\0') != std::string::npos || ::inet_pton(AF_INET6, withoutZone.c_str(), &address) != 1) {
-        refuse("what stands in brackets must be an IPv6 address");
+        refuse("what is in brackets must be an IPv6 address");
     }
     return host;
 }

@@ -45,7 +45,7 @@ protected:
             GroupGuard held(lock, 10s, 10s);
             return eventually([&] { return held.heldMembers() == servers; }, 300ms) &&
                    held.release() == Unlocked::released;
-        })) << "afterwards it is not to be had on all servers";
+        })) << "no hold on all servers after they came back";
         expectNoKeys();
         clients.clear();
         for (auto& each : server) {
