@@ -87,7 +87,7 @@ steps_that_go_wrong() {
     eventually grep -q ENDED=lost "$folder/file"
     "$tool" unlock "$folder/file" 2>"$folder/err"
     is $? 76
-    has 'was lost before it was given back' "$folder/err"
+    has 'was lost before it was released' "$folder/err"
     "$tool" lock --lease 200ms -f "$folder/file" job
     eventually free job
     "$tool" unlock --lost-status 3 "$folder/file" 2>"$folder/err"
