@@ -222,9 +222,9 @@ void requireOwnHiredis()
         Dl_info found{};
         const bool isKnown = ::dladdr(reinterpret_cast<const void*>(&redisReaderCreateWithFunctions), &found) != 0;
         throw LockError(Errc::unsupported, "redislock was built with hiredis " + std::to_string(HIREDIS_MAJOR) + '.' +
-                                               std::to_string(HIREDIS_MINOR) + ", but the program uses one " +
-                                               (isSince1 ? "from 1.0 on" : "from before 1.0") +
-                                               (isKnown ? std::string(", of ") + found.dli_fname : std::string()));
+                                               std::to_string(HIREDIS_MINOR) + ", but the program uses a version " +
+                                               (isSince1 ? "from 1.0 on" : "before 1.0") +
+                                               (isKnown ? std::string(", in ") + found.dli_fname : std::string()));
     }
 }
 
