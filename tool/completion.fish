@@ -48,7 +48,7 @@ complete -c redislock -n '__redislock_uses lock' -s p -l process -x -a '(__fish_
 complete -c redislock -n '__redislock_uses unlock' -F
 
 complete -c redislock -n '__redislock_uses ls watch' -l sort -x -a 'name left waiters age' -d 'Order'
-complete -c redislock -n '__redislock_uses ls watch' -l limit -x -d 'Shows at most so many'
+complete -c redislock -n '__redislock_uses ls watch' -l limit -x -d 'Shows at most N'
 complete -c redislock -n '__redislock_uses ls who watch doctor' -l json -d 'One JSON object a line'
 complete -c redislock -n '__redislock_uses watch' -s n -l interval -x -d 'How often'
 complete -c redislock -n '__redislock_uses kick' -l host -x -d 'All locks of a machine'

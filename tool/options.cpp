@@ -130,7 +130,7 @@ void addList(CLI::App& command, Settings& settings)
             return orders.contains(text) ? std::string()
                                          : "locks are sorted by name, left, waiters or age, not " + text;
         });
-    command.add_option("--limit", settings.limit, "Shows at most so many")
+    command.add_option("--limit", settings.limit, "Shows at most N")
         ->type_name("N")
         ->check(CLI::Range(1, 1'000'000'000));
 }
