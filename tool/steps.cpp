@@ -205,7 +205,7 @@ void endKeeper(int file, pid_t keeper)
     }
     pollfd ended{process.get(), POLLIN, 0};
     if (::poll(&ended, 1, 60'000) != 1) {
-        throw std::runtime_error(fmt::format("process {} still gives the lock back after a minute", keeper));
+        throw std::runtime_error(fmt::format("process {} is still releasing the lock after a minute", keeper));
     }
 }
 
@@ -270,7 +270,7 @@ int unlock(const Settings& settings)
         how == "lost" ? fmt::format("lock {} was lost before it was released", name)
         : how == "unconfirmed"
             ? fmt::format("lock {} was released, but the server did not answer: it is free when its lease ends", name)
-            : fmt::format("the process that kept lock {} was killed: the lock is lost when its lease is over", name));
+            : fmt::format("the process that kept lock {} was killed: the lock was lost, and is free when its lease ends", name));
     return how == "unconfirmed" ? exitFine : settings.lostStatus;
 }
 
