@@ -29,10 +29,11 @@ TEST_F(InCluster, AHeldLockIsKeptAndWaitersServedWhenAReplicaTakesOver)
     held.lock();
     const auto wanted = other.getLock("{" + tag + "}held");
     std::promise<void> got;
-    std::jthread waiter([&] {
-        wanted.lock(30s);
-        got.set_value();
-        wanted.unlock();
+    std::jthread waiter([&](std::stop_token end) {
+        if (wanted.lock(std::move(end))) {
+            got.set_value();
+            wanted.unlock();
+        }
     });
     const Turns turns(config(), tag);
     std::this_thread::sleep_for(300ms);

@@ -316,17 +316,24 @@ std::string portIn(const std::string& address)
 std::size_t Cluster::ownerOf(const std::string& name) const
 {
     const auto slot = static_cast<std::size_t>(told({"CLUSTER", "KEYSLOT", name}).integer());
-    for (const auto& words : nodesTold()) {
-        const bool isOwner =
-            words.at(2).find("master") != std::string::npos &&
-            std::any_of(words.begin() + 8, words.end(), [&](const auto& each) { return isIn(each, slot); });
-        for (std::size_t i = 0; isOwner && i < size(); ++i) {
-            if (std::to_string(node(i).port()) == portIn(words[1])) {
-                return i;
+    std::optional<std::size_t> owner;
+    const auto find = [&] {
+        for (const auto& words : nodesTold()) {
+            const bool isOwner =
+                words.at(2).find("master") != std::string::npos &&
+                std::any_of(words.begin() + 8, words.end(), [&](const auto& each) { return isIn(each, slot); });
+            for (std::size_t i = 0; isOwner && i < size(); ++i) {
+                if (std::to_string(node(i).port()) == portIn(words[1])) {
+                    owner = i;
+                }
             }
         }
+        return owner.has_value();
+    };
+    if (!eventually(find)) { // while a replica takes over, a node may say for a moment that nobody has the slot
+        throw std::runtime_error("nobody has the slot");
     }
-    throw std::runtime_error("nobody has the slot");
+    return *owner;
 }
 
 std::size_t Cluster::masterWithout(const std::string& name) const
