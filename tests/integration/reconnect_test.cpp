@@ -33,6 +33,14 @@ protected:
 
     void kill(const std::string& id) { EXPECT_EQ(raw.command({"CLIENT", "KILL", "ID", id}).integer(), 1); }
 
+    /// Kills also the connection of the renewals, which is made if the machine is slow and a hold lasts for a second.
+    void killAll(const std::string& clientName)
+    {
+        const auto ids = connectionsOf(clientName);
+        EXPECT_FALSE(ids.empty());
+        std::ranges::for_each(ids, [this](const auto& id) { kill(id); });
+    }
+
     Config named(const std::string& clientName)
     {
         Config config = observed();
@@ -48,15 +56,13 @@ TEST_F(Reconnect, CallsGoOnAfterTheirConnectionWasKilled)
     const auto lock = client.getLock(uniqueName());
     for (int round = 0; round < 3; ++round) {
         EXPECT_EQ(D::lock(lock, 20s), true);
-        const auto ids = connectionsOf("calls");
-        ASSERT_EQ(ids.size(), 1U);
-        kill(ids.front());
+        killAll("calls");
         EXPECT_EQ(D::lock(lock, 20s), true) << "nested";
         EXPECT_EQ(countOf(lock.name()), "2");
-        kill(connectionsOf("calls").front());
+        killAll("calls");
         EXPECT_EQ(D::unlock(lock), Unlocked::stillHeld);
         EXPECT_EQ(countOf(lock.name()), "1");
-        kill(connectionsOf("calls").front());
+        killAll("calls");
         EXPECT_EQ(D::unlock(lock), Unlocked::released);
         EXPECT_FALSE(raw.exists(lock.name()));
     }
