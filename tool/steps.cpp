@@ -270,7 +270,7 @@ int unlock(const Settings& settings)
         how == "lost" ? fmt::format("lock {} was lost before it was released", name)
         : how == "unconfirmed"
             ? fmt::format("lock {} was released, but the server did not answer: it is free when its lease ends", name)
-            : fmt::format("the process that kept lock {} was killed: the lock was lost, and is free when its lease ends", name));
+            : fmt::format("the process that kept lock {} was killed: the lock is free when its lease ends", name));
     return how == "unconfirmed" ? exitFine : settings.lostStatus;
 }
 
