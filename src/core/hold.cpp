@@ -80,7 +80,7 @@ std::vector<std::string> keysOf(const NamedLock& named, const ScriptUse& use)
 Call::Subject HoldCall::subject() const
 {
     const ScriptUse& use = scriptOf(hold_->lock->traits(), verb_);
-    return {use.script, keysOf(*hold_->lock, use)};
+    return {use.script, keyPatterns(keysOf(*hold_->lock, use))};
 }
 
 void HoldCall::encode(std::string& out, Form by)

@@ -17,11 +17,10 @@ bool isAlive(const RenewalCall::Item& item) noexcept
     return phase == Hold::Phase::held || phase == Hold::Phase::acquiring;
 }
 
-/// Appends the reader's hold key of the first level, which is there as long as the hold is.
-void appendHoldKey(std::string& out, const Hold& hold)
+/// The reader's hold key of the first level, which is there as long as the hold is.
+std::string holdKey(const Hold& hold)
 {
-    const auto holder = hold.lock->core->holderText(hold);
-    appendArgument(out, suffixed(hold.lock->name, holder + ":rwlock_timeout:1"));
+    return suffixed(hold.lock->name, hold.lock->core->holderText(hold) + ":rwlock_timeout:1");
 }
 
 } // namespace
@@ -45,7 +44,7 @@ void RenewalCall::encode(std::string& out, Form by)
             const NamedLock& named = *item.hold->lock;
             appendArgument(out, std::string_view(named.name));
             if (use_.withCompanions) {
-                appendHoldKey(out, *item.hold);
+                appendArgument(out, holdKey(*item.hold));
             }
         }
     }
@@ -63,6 +62,9 @@ Call::Subject RenewalCall::subject() const
     for (const auto& item : items_) {
         if (item.asked) {
             subject.keys.push_back(item.hold->lock->name);
+            if (use_.withCompanions) {
+                subject.keys.push_back(keyPatterns({item.hold->lock->name, holdKey(*item.hold)}).back());
+            }
         }
     }
     return subject;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace redislock::detail {
 
@@ -72,6 +73,22 @@ inline std::string latchChannel(std::string_view name)
 inline std::string requestKey(std::string_view name, std::string_view id)
 {
     return prefixed("redislock_request", name).append(":").append(id);
+}
+
+/// The keys of a script as rules of an ACL name them: `*` stands for what differs from request to request or from
+/// holder to holder, which is all that follows the name in braces. @param keys the first is the name.
+inline std::vector<std::string> keyPatterns(std::vector<std::string> keys)
+{
+    const auto braced = prefixed(inBraces, keys.front());
+    for (std::size_t i = 1; i < keys.size(); ++i) {
+        const auto at = keys[i].find(braced);
+        const auto end = at + braced.size();
+        if (at != std::string::npos && (at == 0 || end < keys[i].size())) {
+            keys[i].resize(end);
+            keys[i].push_back('*');
+        }
+    }
+    return keys;
 }
 
 } // namespace redislock::detail

@@ -8,6 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -17,6 +21,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -245,6 +250,33 @@ TEST_F(AllocationCount, WhatAHoldSaysOfItselfAllocatesNothing)
         }
     };
     EXPECT_EQ(countIn(cycle), 0U);
+}
+
+/// A thread that the child does not have may hold the locks of the program's allocator.
+TEST_F(AllocationCount, WhatAForkedChildAsksOfALockAllocatesNothing)
+{
+    const LockGuard guard(lock);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const auto before = allocations;
+        std::error_code codes[7];
+        std::error_code* ec = codes;
+        lock.lock(*ec++);
+        (void)lock.tryLock(*ec++);
+        (void)lock.tryLock(10s, 10s, *ec++);
+        (void)lock.isLocked(*ec++);
+        (void)lock.remainingTimeToLive(*ec++);
+        (void)lock.forceUnlock(*ec++);
+        client.connect(*ec++);
+        const bool isHeld = lock.holdCount() != 0 || lock.validFor() != 0ms || guard || guard.validFor() != 0ms ||
+                            !lock.stopToken().stop_requested();
+        const bool isRefused = std::ranges::all_of(codes, [](const auto& code) { return code == Errc::forked; });
+        ::_exit(isHeld || !isRefused ? 100 : static_cast<int>(std::min<std::size_t>(allocations - before, 99)));
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "allocations; 100: not refused";
 }
 
 TEST_F(AllocationCount, ManyNamesInTurnAllocateNothing)

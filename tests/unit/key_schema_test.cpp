@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace redislock::detail {
 namespace {
@@ -54,6 +55,16 @@ TEST(KeySchema, NamesWhatBelongsToACounterAsRedissonDoes)
     EXPECT_EQ(latchChannel("{t}:n"), "redisson_countdownlatch__channel__{{t}:n}") << "in braces whatever it is";
     EXPECT_EQ(requestKey("n", "id:7"), "redislock_request:{n}:id:7");
     EXPECT_EQ(requestKey("{t}:n", "id:7"), "redislock_request:{t}:n:id:7");
+}
+
+TEST(KeySchema, NamesTheKeysOfAllRequestsByOnePattern)
+{
+    using Keys = std::vector<std::string>;
+    EXPECT_EQ(keyPatterns({"n"}), Keys{"n"});
+    EXPECT_EQ(keyPatterns({"n", "redisson_lock_queue:{n}", "{n}:timeout", requestKey("n", "id:7")}),
+              (Keys{"n", "redisson_lock_queue:{n}", "{n}*", "redislock_request:{n}*"}));
+    EXPECT_EQ(keyPatterns({"{t}:n", "redisson_lock_queue:{t}:n", "{t}:n", requestKey("{t}:n", "id:7")}),
+              (Keys{"{t}:n", "redisson_lock_queue:{t}:n", "{t}:n*", "redislock_request:{t}:n*"}));
 }
 
 } // namespace

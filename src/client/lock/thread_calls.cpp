@@ -145,11 +145,16 @@ bool ThreadCalls::forceUnlock(NamedLock& named, std::error_code& ec)
 
 std::optional<std::chrono::milliseconds> ThreadCalls::timeToLive(NamedLock& named, std::error_code& ec)
 {
+    Engine& engine = engineOf(named);
+    if (const auto refused = engine.refusal()) { // a forked child must not allocate the request: see Errc::forked
+        ec = *refused;
+        return std::nullopt;
+    }
     const auto call = nameCall(named, named.traits().pttl);
     bool repeated = false;
-    ec = query(engineOf(named), call, repeated);
+    ec = query(engine, call, repeated);
     const auto left = ec ? std::nullopt : timeToLiveOf(call->reply, ec);
-    noteUnfit(engineOf(named), ec, call->reply);
+    noteUnfit(engine, ec, call->reply);
     return left;
 }
 

@@ -71,9 +71,7 @@ std::string howToAllow(Reason denied, std::string_view line, const Call* call)
     for (const auto& key : subject.keys) {
         keys.append(keys.empty() ? "\"" : ", \"").append(printable(key)).append("\"");
         if (denied == Reason(Cause::keyDenied)) {
-            const bool isOfOneRequest = key.starts_with("redislock_request:"); // its end differs from call to call
-            rules.append(" ~").append(isOfOneRequest ? printable(key.substr(0, key.rfind(':') + 1)) + '*'
-                                                     : printable(key));
+            rules.append(" ~").append(printable(key));
         }
     }
     if (denied == Reason(Cause::commandDenied)) {

@@ -66,7 +66,7 @@ public:
     /// What a message says of the request.
     struct Subject {
         const Script* script = nullptr;
-        std::vector<std::string> keys = {};
+        std::vector<std::string> keys = {}; ///< as keyPatterns() gives them
     };
     /// Guarded as encode() is.
     [[nodiscard]] virtual Subject subject() const { return {}; }

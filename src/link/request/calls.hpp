@@ -6,6 +6,7 @@
 #include "link/request/event.hpp"
 #include "redislock/clock.hpp"
 #include "wire/command.hpp"
+#include "wire/key_schema.hpp"
 #include "wire/script.hpp"
 
 #include <cstdint>
@@ -88,7 +89,7 @@ public:
         }
     }
 
-    [[nodiscard]] Subject subject() const override { return {&script_, keys_}; }
+    [[nodiscard]] Subject subject() const override { return {&script_, keyPatterns(keys_)}; }
     [[nodiscard]] bool isWanted(TimePoint now) const noexcept override { return now < wantedUntil; }
     [[nodiscard]] Slot slot() const noexcept override { return keys_.empty() ? noSlot : slotOf(keys_.front()); }
 
