@@ -96,7 +96,7 @@ public:
 private:
     static std::int64_t serverOf(const Record& record)
     {
-        return std::stoll(record.source.substr(record.source.rfind('-') + 1));
+        return std::stoll(record.file.str().substr(record.file.str().rfind('-') + 1));
     }
 
     void take(const Record& record)

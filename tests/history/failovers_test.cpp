@@ -26,7 +26,8 @@ struct FailedOver {
         std::vector<Record> records;
         const auto add = [&](const std::string& file, std::int64_t ms, Record record) {
             record.t = ms * millisecond;
-            record.source = file + ":1";
+            record.file = file;
+            record.line = 1;
             records.push_back(std::move(record));
         };
         const auto call = [&](int pid, int begin, int end) {

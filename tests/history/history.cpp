@@ -80,7 +80,7 @@ void readSurroundings(History& history)
     }
     for (const auto* record : cut) {
         if (history.processes[record->pid].killed == never) {
-            throw Refused(record->source + ": the line is cut off, and nothing says that its process was killed");
+            throw Refused(record->source() + ": the line is cut off, and nothing says that its process was killed");
         }
     }
 }

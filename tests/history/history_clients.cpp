@@ -51,7 +51,7 @@ private:
     {
         const Thread thread{record.pid, record.thread};
         if (!pending_.try_emplace(thread, Call{record}).second) {
-            throw Refused(record.source + ": a thread cannot make two calls at a time");
+            throw Refused(record.source() + ": a thread cannot make two calls at a time");
         }
     }
 
@@ -59,7 +59,7 @@ private:
     {
         const auto found = pending_.find({record.pid, record.thread});
         if (found == pending_.end() || found->second.invoke.op != record.op) {
-            throw Refused(record.source + ": the end of a call that did not begin");
+            throw Refused(record.source() + ": the end of a call that did not begin");
         }
         Call call = std::move(found->second);
         pending_.erase(found);

@@ -44,7 +44,7 @@ public:
         Record cut;
         cut.t = records_.empty() ? 0 : records_.back().t;
         cut.pid = records_.empty() ? 0 : records_.back().pid;
-        cut.source = where();
+        setPlace(cut);
         records_.push_back(std::move(cut));
     }
 
@@ -60,7 +60,7 @@ private:
         if (!complaint.empty()) {
             throw std::runtime_error(complaint);
         }
-        record.source = where();
+        setPlace(record);
         records_.push_back(std::move(record));
     }
 
@@ -75,9 +75,14 @@ private:
     }
 
     [[nodiscard]] std::string where() const { return source_ + ":" + std::to_string(number_); }
+    void setPlace(Record& record) const
+    {
+        record.file = source_;
+        record.line = number_;
+    }
 
-    std::string source_;
-    std::size_t number_ = 0;
+    Word source_;
+    int number_ = 0;
     OrderOfLines order_;
     std::vector<Record> records_;
 };

@@ -6,7 +6,9 @@
 #include <array>
 #include <iterator>
 #include <limits>
+#include <mutex>
 #include <stdexcept>
+#include <unordered_set>
 
 namespace redislock::test::history {
 namespace {
@@ -46,10 +48,10 @@ void forEachField(Self& record, Visit visit)
 struct Writer {
     Json& json;
 
-    void operator()(const char* name, const std::string& value) const
+    void operator()(const char* name, const Word& value) const
     {
         if (!value.empty()) {
-            json[name] = value;
+            json[name] = value.str();
         }
     }
     void operator()(const char* name, const std::optional<std::int64_t>& value) const
@@ -118,7 +120,7 @@ public:
     void operator()(const char* name, Value& value) const
     {
         if (const auto found = take(name); !found.is_null()) {
-            if constexpr (std::is_same_v<Value, std::string>) {
+            if constexpr (std::is_same_v<Value, Word>) {
                 value = wordOf(found, name);
             } else {
                 value = integerOf(found, name);
@@ -171,6 +173,14 @@ std::string_view nameOf(Op op)
 std::string_view nameOf(Phase phase)
 {
     return phaseNames.at(static_cast<std::size_t>(phase));
+}
+
+Word::Word(std::string_view text)
+{
+    static std::mutex mutex;
+    static std::unordered_set<std::string> texts;
+    const std::lock_guard lock(mutex);
+    text_ = &*texts.emplace(text).first;
 }
 
 std::string toLine(const Record& record)

@@ -2,6 +2,8 @@
 /// One line of a history: a call or an event of a client, a command of Redis, or a fault of either.
 #pragma once
 
+#include "history/word.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -71,10 +73,10 @@ struct Record {
     Nanoseconds t = 0;
     int pid = 0;
     int thread = 0;
-    std::string client{}; ///< the client's id
-    std::string holder{}; ///< `<client id>:<number>`, where it is known
-    std::string lock{};
-    std::string kind{}; ///< of the lock; empty: the first of `kinds`
+    Word client{}; ///< the client's id
+    Word holder{}; ///< `<client id>:<number>`, where it is known
+    Word lock{};
+    Word kind{}; ///< of the lock; empty: the first of `kinds`
     Op op = Op::unknown;
     Phase phase = Phase::event;
     std::optional<Nanoseconds> deadline{};   ///< `D`: until when the caller may believe, by its own clock
@@ -86,8 +88,11 @@ struct Record {
     std::optional<std::int64_t> expiresMs{}; ///< the key's expiry, by the server's wall clock
     std::optional<std::int64_t> token{};     ///< a fencing token
     std::optional<std::int64_t> permits{};   ///< of a call of a semaphore; none: 1
-    std::string error{};                     ///< of a call: its error or outcome; in other lines: the subject
-    std::string source{};                    ///< file and line, set by readHistory()
+    Word error{};                     ///< of a call: its error or outcome; in other lines: the subject
+    Word file{};                             ///< where the line stands, set by readHistory()
+    int line = 0;
+
+    [[nodiscard]] std::string source() const { return file + ":" + std::to_string(line); }
 
     /// For a sample: whether the thread had the lock. In the last millisecond this is true with a deadline of now.
     [[nodiscard]] bool saysHeld() const noexcept { return count ? *count > 0 : deadline.value_or(0) > t; }

@@ -66,10 +66,10 @@ TEST(History, IsSortedByTimeAndKnowsALineThatIsCutOff)
     const auto records = parseHistory(text, "here");
     ASSERT_EQ(records.size(), 3U);
     EXPECT_EQ(records[0].op, Op::killed);
-    EXPECT_EQ(records[0].source, "here:3");
+    EXPECT_EQ(records[0].source(), "here:3");
     EXPECT_EQ(records[1].op, Op::unknown);
     EXPECT_EQ(records[1].pid, 7);
-    EXPECT_EQ(records[1].source, "here:4");
+    EXPECT_EQ(records[1].source(), "here:4");
     EXPECT_EQ(records[2].op, Op::detached);
 }
 

@@ -135,7 +135,7 @@ private:
     {
         line_.op = op;
         line_.phase = Phase::invoke;
-        line_.error.clear();
+        line_.error = {};
         recorder_->write(line_);
     }
 

@@ -96,7 +96,7 @@ std::string textOf(const History& history, const Violation& violation)
     out << violation.invariant << "  " << violation.lock << "  at " << inMs(violation.t - history.begin) << ": "
         << violation.text << "\n";
     for (const auto& record : violation.records) {
-        out << "    " << inMs(record.t - history.begin) << "  " << record.source << "  " << toLine(record);
+        out << "    " << inMs(record.t - history.begin) << "  " << record.source() << "  " << toLine(record);
     }
     return out.str();
 }
