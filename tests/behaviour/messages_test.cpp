@@ -48,6 +48,17 @@ protected:
         }
     }
 
+    /// A server that is not there.
+    static Config nowhere()
+    {
+        Config config = LockTest::config();
+        config.endpoint.unixSocket = server().folder() / "nobody.sock";
+        config.tls.reset();
+        config.sentinels.reset();
+        config.unreachableAfter = 300ms;
+        return config;
+    }
+
     const std::string name = uniqueName();
     const Client client{config()};
 };
@@ -160,15 +171,10 @@ boost::asio::awaitable<void> awaits(Operation operation)
 TEST_F(Messages, OfCoroutinesAndFuturesNameTheCallAndTheServerToo)
 {
     using boost::asio::use_awaitable;
-    Config nowhere = config();
-    nowhere.endpoint.unixSocket = server().folder() / "nobody.sock";
-    nowhere.tls.reset();
-    nowhere.sentinels.reset();
-    nowhere.unreachableAfter = 100ms;
-    const Client lost(nowhere);
+    const Client lost(nowhere());
     const auto lock = lost.getLock(name);
     const auto failed = [&](const std::string& verb) {
-        return verb + " \"" + name + "\" at " + nowhere.endpoint.str() +
+        return verb + " \"" + name + "\" at " + nowhere().endpoint.str() +
                ": there is no socket at that path: No such file or directory; start the server, or correct the path";
     };
     EXPECT_EQ(thrownBy(lock.asyncLock(use_awaitable)), failed("asyncLock"));
@@ -196,20 +202,18 @@ TEST_F(Messages, OfCoroutinesAndFuturesNameTheCallAndTheServerToo)
 
 TEST_F(Messages, OfGroupsQuoteTheMemberThatFailed)
 {
-    Config nowhere = config();
-    nowhere.endpoint.unixSocket = server().folder() / "nobody.sock";
-    nowhere.tls.reset();
-    nowhere.sentinels.reset();
-    nowhere.unreachableAfter = 300ms;
-    const Client lost(nowhere);
-    const MultiLock both({client.getLock(name), lost.getLock(name)});
+    Config here = config();
+    here.unreachableAfter = nowhere().unreachableAfter; // a group tries for as long as one member would
+    const Client found(here);
+    const Client lost(nowhere());
+    const MultiLock both({found.getLock(name), lost.getLock(name)});
     try {
         both.lock();
         ADD_FAILURE() << "nothing was thrown";
     } catch (const LockError& error) {
         EXPECT_EQ(error.code(), Cause::socketNotFound) << error.what();
         EXPECT_THAT(error.what(), StartsWith("lock MultiLock of \"" + name));
-        EXPECT_THAT(error.what(), EndsWith("there is no socket at that path: " + nowhere.endpoint.str() +
+        EXPECT_THAT(error.what(), EndsWith("there is no socket at that path: " + nowhere().endpoint.str() +
                                            ": No such file or directory; start the server, or correct the path"));
     }
 }
@@ -347,18 +351,14 @@ TEST_F(RefusalMessages, AreTheSameForCodes)
     Config denied = Config::fromUrl(own.url());
     denied.username = "orders";
     denied.password = "secret";
-    Config nowhere = config();
-    nowhere.endpoint.unixSocket = own.folder() / "nobody.sock";
-    nowhere.tls.reset();
-    nowhere.sentinels.reset();
     Config here = Config::fromUrl(own.url());
-    here.unreachableAfter = nowhere.unreachableAfter = 300ms; // a group tries for as long as one member would
+    here.unreachableAfter = nowhere().unreachableAfter;
     const Client ownClient(here);
     ownClient.getNonReentrantLock(name).lock();
     admin.command({"SET", "text", "1"});
     const std::tuple<Client, std::string, Cause> cases[] = {
         {Client(denied), "denied", Cause::commandDenied},
-        {Client(nowhere), name, Cause::socketNotFound},
+        {Client(nowhere()), name, Cause::socketNotFound},
         {Client(Config::fromUrl(own.url())), "text", Cause{}},
         {Client(Config::fromUrl(own.url())), "", Cause{}},
     };
@@ -382,7 +382,7 @@ TEST_F(RefusalMessages, AreTheSameForCodes)
     EXPECT_EQ(ec, Cause::heldAlready);
     EXPECT_EQ(ec, std::errc::resource_deadlock_would_occur);
     EXPECT_EQ(ownClient.describe(ec), ec.message());
-    const Client lost(nowhere);
+    const Client lost(nowhere());
     const MultiLock both({ownClient.getLock("a"), lost.getLock("b")});
     both.lock(ec);
     try {
