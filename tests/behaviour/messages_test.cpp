@@ -272,36 +272,37 @@ std::string rulesIn(const std::string& message)
 /// A lock works for a user to whom nothing was granted but what the messages name.
 TEST_F(RefusalMessages, NameTheRightThatIsMissing)
 {
+    const std::string named = name + "[7]";
     Config config = Config::fromUrl(own.url());
     config.username = "orders";
     config.password = "secret";
     const std::pair<const char*, std::function<void(const Client&)>> uses[] = {
         {"lock",
          [&](const Client& user) {
-             user.getLock(name).lock();
-             EXPECT_EQ(user.getLock(name).unlock(), Unlocked::released);
+             user.getLock(named).lock();
+             EXPECT_EQ(user.getLock(named).unlock(), Unlocked::released);
          }},
-        {"fenced lock", [&](const Client& user) { user.getFencedLock(name).lock(); }},
-        {"questions", [&](const Client& user) { (void)user.getLock(name).isLocked(); }},
-        {"fair lock", [&](const Client& user) { user.getFairLock(name).lock(); }},
-        {"reader", [&](const Client& user) { user.getReadWriteLock(name).readLock().lock(); }},
-        {"writer", [&](const Client& user) { user.getReadWriteLock(name).writeLock().lock(); }},
+        {"fenced lock", [&](const Client& user) { user.getFencedLock(named).lock(); }},
+        {"questions", [&](const Client& user) { (void)user.getLock(named).isLocked(); }},
+        {"fair lock", [&](const Client& user) { user.getFairLock(named).lock(); }},
+        {"reader", [&](const Client& user) { user.getReadWriteLock(named).readLock().lock(); }},
+        {"writer", [&](const Client& user) { user.getReadWriteLock(named).writeLock().lock(); }},
         {"semaphore",
          [&](const Client& user) {
-             const auto semaphore = user.getSemaphore(name);
+             const auto semaphore = user.getSemaphore(named);
              semaphore.trySetPermits(20);
              semaphore.acquire();
              semaphore.release();
          }},
         {"leases",
          [&](const Client& user) {
-             const auto semaphore = user.getPermitExpirableSemaphore(name);
+             const auto semaphore = user.getPermitExpirableSemaphore(named);
              semaphore.trySetPermits(20);
              semaphore.release(semaphore.acquire(10s).id());
          }},
         {"latch",
          [&](const Client& user) {
-             const auto latch = user.getCountDownLatch(name);
+             const auto latch = user.getCountDownLatch(named);
              latch.trySetCount(1);
              latch.countDown();
              latch.wait();
@@ -327,7 +328,7 @@ TEST_F(RefusalMessages, NameTheRightThatIsMissing)
                 EXPECT_GT(rights, 2) << granted;
                 break;
             }
-            EXPECT_THAT(message, HasSubstr("; redislock doctor \"" + name + "\" lists all missing rights"));
+            EXPECT_THAT(message, HasSubstr("; redislock doctor \"" + named + "\" lists all missing rights"));
             EXPECT_THAT(message, HasSubstr("\" to EVAL"));
             const std::string rules = rulesIn(message);
             ASSERT_TRUE(!rules.empty() && granted.find(' ' + rules + ' ') == granted.npos) << message << granted;
@@ -339,7 +340,7 @@ TEST_F(RefusalMessages, NameTheRightThatIsMissing)
             EXPECT_EQ(admin.command(grant).text(), "OK") << message;
             granted += rules + ' ';
         }
-        EXPECT_THAT(granted, HasSubstr("~" + name));
+        EXPECT_THAT(granted, HasSubstr("~" + name + "?7?"));
         EXPECT_THAT(granted, HasSubstr("+evalsha"));
     }
 }

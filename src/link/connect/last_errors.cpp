@@ -62,6 +62,15 @@ std::vector<std::string> deniedCommands(std::string_view line, const Script* scr
     return commands;
 }
 
+/// A key as a rule of an ACL names it: `?` for each byte that means something else there, or that nobody can type.
+std::string asRule(std::string key)
+{
+    static constexpr std::string_view special = R"(*?[]\"')";
+    const auto isOdd = [](char c) { return c <= ' ' || c > '~' || special.find(c) != std::string_view::npos; };
+    std::replace_if(key.begin(), key.end() - (key.ends_with('*') ? 1 : 0), isOdd, '?');
+    return key;
+}
+
 /// Which request was denied, the rules of an ACL that would allow it, and who knows them all.
 std::string howToAllow(Reason denied, std::string_view line, const Call* call)
 {
@@ -71,7 +80,7 @@ std::string howToAllow(Reason denied, std::string_view line, const Call* call)
     for (const auto& key : subject.keys) {
         keys.append(keys.empty() ? "\"" : ", \"").append(printable(key)).append("\"");
         if (denied == Reason(Cause::keyDenied)) {
-            rules.append(" ~").append(printable(key));
+            rules.append(" ~").append(asRule(key));
         }
     }
     if (denied == Reason(Cause::commandDenied)) {
