@@ -88,7 +88,7 @@ struct Record {
     std::optional<std::int64_t> expiresMs{}; ///< the key's expiry, by the server's wall clock
     std::optional<std::int64_t> token{};     ///< a fencing token
     std::optional<std::int64_t> permits{};   ///< of a call of a semaphore; none: 1
-    Word error{};                     ///< of a call: its error or outcome; in other lines: the subject
+    Word error{};                            ///< of a call: its error or outcome; in other lines: the subject
     Word file{};                             ///< where the line stands, set by readHistory()
     int line = 0;
 
