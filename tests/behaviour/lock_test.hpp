@@ -32,6 +32,8 @@ using std::chrono::milliseconds;
 
 /// The bound for things that should happen at once; machines are slow sometimes.
 inline constexpr milliseconds soon{3000};
+/// A wait that ends in vain, and in which the server surely answers.
+inline constexpr milliseconds answered{300};
 
 /// A server for all tests of one program (over TLS or with a Sentinel, if the environment wants it: see testServer()),
 /// and names that no other test uses. After each test its locks must be free in Redis, at the latest when their leases

@@ -280,8 +280,8 @@ TEST_F(MultiLocks, HasTheNamesOfTheStandard)
 {
     EXPECT_TRUE(lock.try_lock());
     EXPECT_FALSE(elsewhere.try_lock());
-    EXPECT_FALSE(elsewhere.try_lock_for(20ms));
-    EXPECT_FALSE(elsewhere.try_lock_until(std::chrono::steady_clock::now() + 20ms));
+    EXPECT_FALSE(elsewhere.try_lock_for(answered));
+    EXPECT_FALSE(elsewhere.try_lock_until(std::chrono::steady_clock::now() + answered));
     EXPECT_EQ(lock.unlock(), Unlocked::released);
     EXPECT_TRUE(elsewhere.try_lock_for(5s));
     EXPECT_EQ(elsewhere.unlock(), Unlocked::released);

@@ -273,8 +273,9 @@ TEST_F(ReadWrite, KeyLivesAsLongAsTheLongestOfTheReadersThatAreLeft)
 TEST_F(ReadWrite, LongestLeaseIsThatOfWhoLeavesAlsoWhenTheClockWentOnWhileTheScriptRan)
 {
     read.lock(60s);
+    const auto key = holdKey(reader(), 1);
     far.readLock().lock(20s);
-    raw.command({"PEXPIRE", name, "60050"});
+    raw.command({"EVAL", "return redis.call('pexpire', KEYS[1], redis.call('pttl', KEYS[2]) + 50)", "2", name, key});
     EXPECT_EQ(read.unlock(), Unlocked::released);
     EXPECT_LE(raw.pttl(name), 20s);
     EXPECT_EQ(far.readLock().unlock(), Unlocked::released);
@@ -311,11 +312,11 @@ TEST_F(ReadWrite, StandardsGuardsReadAndWrite)
     {
         const std::shared_lock reading(lock);
         EXPECT_TRUE(other.run([&] { return std::shared_lock(far, std::try_to_lock).owns_lock(); }));
-        EXPECT_FALSE(other.run([&] { return std::unique_lock(far, 10ms).owns_lock(); }));
+        EXPECT_FALSE(other.run([&] { return std::unique_lock(far, answered).owns_lock(); }));
     }
     {
         const std::unique_lock writing(lock);
-        EXPECT_FALSE(other.run([&] { return std::shared_lock(far, 10ms).owns_lock(); }));
+        EXPECT_FALSE(other.run([&] { return std::shared_lock(far, answered).owns_lock(); }));
     }
     const std::scoped_lock writing(lock);
     EXPECT_TRUE(write.isHeldByCurrentThread());
