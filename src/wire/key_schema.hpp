@@ -76,9 +76,12 @@ inline std::string requestKey(std::string_view name, std::string_view id)
 }
 
 /// The keys of a script as rules of an ACL name them: `*` stands for what differs from request to request or from
-/// holder to holder, which is all that follows the name in braces. @param keys the first is the name.
+/// holder to holder, which is all that follows the name in braces. @param keys the first, if there is one, is the name.
 inline std::vector<std::string> keyPatterns(std::vector<std::string> keys)
 {
+    if (keys.size() < 2) {
+        return keys;
+    }
     const auto braced = prefixed(inBraces, keys.front());
     for (std::size_t i = 1; i < keys.size(); ++i) {
         const auto at = keys[i].find(braced);

@@ -27,12 +27,11 @@ private:
     {
         using std::chrono::milliseconds;
         constexpr milliseconds beat(10);
-        constexpr milliseconds late(100);
         while (!stop.stop_requested()) {
             const auto before = bootTime();
             std::this_thread::sleep_for(beat);
             const auto missed = std::chrono::duration_cast<milliseconds>(bootTime() - before) - beat;
-            if (missed > late) {
+            if (missed > std::chrono::nanoseconds(history::leastStarved)) {
                 recorder_->write({.op = history::Op::starved, .count = missed.count()});
             }
         }

@@ -62,9 +62,8 @@ void checkTold(const History& history, const Hold& hold, Report& report)
     const auto* risk = toldOf(history, hold, Op::atRisk);
     // If the thread did not run between the two moments, it may report only the loss.
     constexpr Nanoseconds punctual = 5 * millisecond;
-    constexpr Nanoseconds noticed = 100 * millisecond; // shorter standstills of the machine are not in the history
     const bool byTime = lost != nullptr && lost->t >= hold.deadline && lost->t < hold.deadline + punctual;
-    const bool ran = hold.deadline - hold.begin > noticed && history.stopped(pid, hold.begin, until) == 0;
+    const bool ran = hold.deadline - hold.begin > leastStarved && history.stopped(pid, hold.begin, until) == 0;
     if (byTime && ran && (risk == nullptr || risk->t > lost->t)) {
         report.add("T1", hold.lock(), lost->t, "lost without having been at risk", {hold.samples.back(), *lost});
     }

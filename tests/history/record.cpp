@@ -6,9 +6,7 @@
 #include <array>
 #include <iterator>
 #include <limits>
-#include <mutex>
 #include <stdexcept>
-#include <unordered_set>
 
 namespace redislock::test::history {
 namespace {
@@ -173,14 +171,6 @@ std::string_view nameOf(Op op)
 std::string_view nameOf(Phase phase)
 {
     return phaseNames.at(static_cast<std::size_t>(phase));
-}
-
-Word::Word(std::string_view text)
-{
-    static std::mutex mutex;
-    static std::unordered_set<std::string> texts;
-    const std::lock_guard lock(mutex);
-    text_ = &*texts.emplace(text).first;
 }
 
 std::string toLine(const Record& record)

@@ -16,6 +16,9 @@ namespace redislock::test::history {
 /// Nanoseconds on `CLOCK_BOOTTIME`: one clock for all processes of the host.
 using Nanoseconds = std::int64_t;
 
+/// Shorter standstills of the machine are not in a history.
+constexpr Nanoseconds leastStarved = 100'000'000;
+
 /// What a line is about.
 enum class Op {
     unknown, ///< never in a file: stands for a last line that was cut off

@@ -2,19 +2,29 @@
 /// Texts of which a history has few that differ.
 #pragma once
 
-#include <compare>
-#include <cstddef>
+#include <mutex>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 namespace redislock::test::history {
 
 /// A text that is kept once for all its copies, and for ever. Any thread.
 class Word {
 public:
-    Word() : Word(std::string_view()) {}
-    Word(std::string_view text);
+    Word()
+    {
+        static const Word none{std::string_view()};
+        *this = none;
+    }
+    Word(std::string_view text)
+    {
+        static std::mutex mutex;
+        static std::unordered_set<std::string> texts;
+        const std::lock_guard lock(mutex);
+        text_ = &*texts.emplace(text).first;
+    }
     Word(const std::string& text) : Word(std::string_view(text)) {}
     Word(const char* text) : Word(std::string_view(text)) {}
 
@@ -34,7 +44,7 @@ public:
     friend std::ostream& operator<<(std::ostream& out, const Word& word) { return out << *word.text_; }
 
 private:
-    const std::string* text_;
+    const std::string* text_ = nullptr;
 };
 
 } // namespace redislock::test::history

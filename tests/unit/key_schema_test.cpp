@@ -60,6 +60,7 @@ TEST(KeySchema, NamesWhatBelongsToACounterAsRedissonDoes)
 TEST(KeySchema, NamesTheKeysOfAllRequestsByOnePattern)
 {
     using Keys = std::vector<std::string>;
+    EXPECT_EQ(keyPatterns({}), Keys());
     EXPECT_EQ(keyPatterns({"n"}), Keys{"n"});
     EXPECT_EQ(keyPatterns({"n", "redisson_lock_queue:{n}", "{n}:timeout", requestKey("n", "id:7")}),
               (Keys{"n", "redisson_lock_queue:{n}", "{n}*", "redislock_request:{n}*"}));

@@ -146,7 +146,7 @@ bool ThreadCalls::forceUnlock(NamedLock& named, std::error_code& ec)
 std::optional<std::chrono::milliseconds> ThreadCalls::timeToLive(NamedLock& named, std::error_code& ec)
 {
     Engine& engine = engineOf(named);
-    if (const auto refused = engine.refusal()) { // a forked child must not allocate the request: see Errc::forked
+    if (const auto refused = engine.refusal()) { // before the request is made: a forked child must not allocate
         ec = *refused;
         return std::nullopt;
     }
